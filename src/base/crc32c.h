@@ -1,0 +1,22 @@
+/* crc32c.h -- CRC32C (Castagnoli; RFC 3720 appendix B.4, check value e3069283 of "123456789")
+ *
+ * The fence around isa-l. Two implementations: isa-l, and slice-by-8 for builds without it and for
+ * machines where it is slower (emulated ones).
+ */
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Tests both implementations against known values and keeps the faster; call once before threads.
+ * 0, or -EIO when a check value is wrong (broken hardware or build). Without the call: slice-by-8. */
+int crc32c_init(void);
+/* "isa-l" or "slice-by-8". */
+const char *crc32c_name(void);
+
+/* The CRC of what crc covered followed by these bytes; start with 0. Thread-safe. */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+
+/* The CRC of A followed by B, from the CRCs of both and the length of B, in O(log len_b). */
+uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b);

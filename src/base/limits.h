@@ -1,0 +1,27 @@
+/* limits.h -- every number that a stranger (a peer, a local client) can influence, in one place */
+
+#pragma once
+
+/* Names and texts, in bytes without the terminating NUL (protocol rule 1). */
+#define LIMIT_NAME      64  /* daemon, peer, region and listen names */
+#define LIMIT_FILE_NAME 255 /* the name of a file that travels */
+#define LIMIT_REASON    112 /* the text of a rejected connection */
+#define LIMIT_TEXT      512 /* texts in DENY, NOTICE and RESULT */
+
+/* Connections (defaults and ceilings of [limits] are in conf/conf.c). */
+#define LIMIT_LISTEN_BACKLOG 128 /* connection requests not read yet; neither 0 nor 1: iWARP */
+#define LIMIT_RECORDS_PER_POLL 32 /* records taken from one connection before others get a turn */
+
+/* Payload. */
+#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
+#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
+#define LIMIT_STAGING_CHUNKS 8                   /* segments read ahead per connection */
+#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job */
+
+/* Control socket. */
+#define LIMIT_CONTROL_CLIENTS         256
+#define LIMIT_CONTROL_CLIENTS_PER_UID 64
+#define LIMIT_CONTROL_MESSAGE         (64U << 10)  /* bytes of one request */
+#define LIMIT_CONTROL_OUTPUT          (16U << 20)  /* unsent reply bytes before a client is dropped */
+#define LIMIT_CONTROL_DEPTH           16           /* nesting of JSON */
+#define LIMIT_TRANSFERS               256          /* rwctl writes queued or running at once */
