@@ -310,7 +310,7 @@ struct rwp_grant {
 	char host[LIMIT_NAME + 1];
 };
 
-struct rwp_deny { /* DENY and NOTICE */
+struct rwp_deny { /* DENY, NOTICE, and RESULT of a transfer that failed */
 	uint32_t code, retry_ms;
 	uint64_t size, limit;
 	char host[LIMIT_NAME + 1], text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1];
