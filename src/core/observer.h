@@ -1,0 +1,17 @@
+/* observer.h -- what the core tells those above it; calls come from the loop, never from inside a call
+ * into the core, and may call into the core
+ */
+
+#pragma once
+
+#include "core/view.h"
+
+struct observer {
+	void *arg;
+	/* Anything that status shows has changed (listeners, counts): once per turn at the most. */
+	void (*changed)(void *arg);
+	/* A verified arrival. */
+	void (*arrived)(void *arg, const struct region_view *region);
+	/* core_stop() is done: core_free() may be called. */
+	void (*stopped)(void *arg);
+};

@@ -1,0 +1,108 @@
+/* view.h -- the core's objects as others may see them: plain copies for the control socket and the log
+ *
+ * Strings are valid during the call that hands the view out. Names that came from a peer are clean
+ * UTF-8 (text_clean). Times: *_at are nanoseconds of CLOCK_REALTIME, *_ns are durations.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+struct arrival_view {
+	char name[LIMIT_FILE_NAME + 1];
+	uint64_t length;
+	uint32_t crc32c;
+	uint64_t at;
+};
+
+struct region_view {
+	uint32_t id;
+	char region[LIMIT_NAME + 1];       /* section it was granted from */
+	char peer[TEXT_ADDRESS_MAX];       /* configured name, or address */
+	char claimed_name[LIMIT_NAME + 1]; /* what the writer calls itself */
+	char address[TEXT_ADDRESS_MAX];
+	const char *fabric;
+	char device[64];
+	const char *state;  /* "preparing", "granted", "receiving", "lingering" */
+	uint64_t size;      /* bytes granted */
+	uint64_t arrivals;  /* verified transfers */
+	uint64_t bytes;     /* verified bytes, all arrivals together */
+	uint64_t receive_completions;
+	uint64_t granted_at;
+	bool has_arrival; /* last is whole in the region now */
+	struct arrival_view last;
+};
+
+struct peer_view { /* one connection, or a configured peer without one */
+	char name[TEXT_ADDRESS_MAX]; /* configured name, or address */
+	char claimed_name[LIMIT_NAME + 1];
+	char address[TEXT_ADDRESS_MAX]; /* with port; "" while not resolved */
+	bool configured;
+	const char *direction; /* "in", "out", or "" without a connection */
+	const char *state;     /* of the connection; "idle" without one */
+	const char *fabric;    /* "" without a connection */
+	char device[64];
+	uint64_t since; /* 0 without a connection */
+	uint32_t transfers; /* finished on this connection */
+	uint32_t queued;    /* waiting or running */
+	char last_error[LIMIT_TEXT + 1];
+};
+
+struct listen_view {
+	char name[LIMIT_NAME + 1];
+	char address[TEXT_ADDRESS_MAX]; /* with port; "*:7471" for all */
+	const char *fabric;
+	bool up;
+	char detail[LIMIT_TEXT + 1]; /* devices when up; what is missing when not */
+	bool host_only;              /* allow admits this machine alone */
+};
+
+struct status_view {
+	char name[LIMIT_NAME + 1];
+	uint8_t boot_id[8];
+	uint64_t up_ns;
+	uint64_t memory_used, memory_limit;
+	uint32_t regions, connections, connections_limit, transfers;
+	bool stopping;
+};
+
+enum transfer_state {
+	TRANSFER_QUEUED,     /* waits for its turn on the connection */
+	TRANSFER_CONNECTING, /* the connection is being made */
+	TRANSFER_SENDING,
+	TRANSFER_CONFIRMING, /* all sent; the target verifies */
+	TRANSFER_ARRIVED,    /* from here on: final */
+	TRANSFER_STORED,
+	TRANSFER_REFUSED,  /* the peer said no: code, text, fix */
+	TRANSFER_FAILED,   /* it broke: text, fix */
+	TRANSFER_DEADLINE, /* the caller's time was up */
+};
+
+const char *transfer_state_name(enum transfer_state state);
+
+struct transfer_view { /* progress, and the result when the state is final */
+	uint32_t id;
+	enum transfer_state state;
+	char peer[TEXT_ADDRESS_MAX];    /* as the caller named it */
+	char address[TEXT_ADDRESS_MAX]; /* with port; "" before it is resolved */
+	char name[LIMIT_FILE_NAME + 1];
+	uint64_t length;      /* UINT64_MAX: not known yet */
+	uint64_t sent;        /* bytes handed to the fabric */
+	uint64_t arrived;     /* bytes that the target has verified */
+	uint64_t duration_ns; /* of the transfer, connection set-up included */
+	uint64_t sending_ns;  /* first byte to result */
+	uint32_t region_id;   /* on the target; 0: none */
+	char region[LIMIT_NAME + 1];
+	const char *fabric; /* "" before there is a connection */
+	char device[64];
+	uint32_t crc32c;            /* of all bytes, when arrived or stored */
+	unsigned code;              /* enum rwp_code when refused or failed by the peer; else 0 */
+	char text[LIMIT_TEXT + 1];  /* what is wrong: "refused 2.0 GiB for region ..." */
+	char fix[LIMIT_TEXT + 1];   /* what to change; "" if nothing is known */
+	bool fix_on_peer;           /* the fix is to be made on the peer's machine, not here */
+	char host[LIMIT_NAME + 1];  /* the peer's own name, when it told it */
+};
