@@ -34,7 +34,8 @@ struct loop_task {
 	void (*fn)(struct loop_task *task);
 };
 
-/* 0, or -ENOMEM. The free functions accept NULL and return NULL. */
+/* 0, or -ENOMEM. The free functions accept NULL and return NULL; loop_free() runs what is still deferred
+ * and buried, everything else is gone by then. */
 int loop_new(struct loop **ret);
 struct loop *loop_free(struct loop *loop);
 
@@ -47,7 +48,8 @@ void loop_stop(struct loop *loop);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t loop_now(void);
 
-/* Watches fd (borrowed) for events, level-triggered, until changed or freed. 0, or -ENOMEM. */
+/* Watches fd (borrowed) for events, level-triggered, until changed or freed. 0, or -ENOMEM. A callback may
+ * free this or any other. Arming what exists (loop_io_set, loop_timer_set) aborts when memory is out. */
 int loop_io_new(struct loop *loop, int fd, unsigned events, loop_io_fn *fn, void *arg,
     struct loop_io **ret);
 void loop_io_set(struct loop_io *io, unsigned events);
@@ -66,5 +68,5 @@ void loop_task_init(struct loop_task *task, void (*fn)(struct loop_task *task));
 /* Runs the task once when this turn's callbacks are done; no effect while it is queued already. */
 void loop_defer(struct loop *loop, struct loop_task *task);
 void loop_undefer(struct loop_task *task);
-/* Runs the task last in this turn: the place for free(). */
+/* Runs the task last in this turn, instead of where it was queued before: the place for free(). */
 void loop_bury(struct loop *loop, struct loop_task *task);

@@ -1,7 +1,8 @@
 /* work.h -- job pools: what may block runs on their threads and comes back to the loop
  *
  * A job owns its arguments and holds a reference on whatever it touches; run() calls no function of
- * the core and does not log. done() is called on the loop's thread exactly once and may free the job.
+ * the core and does not log; all signals are blocked there. done() is called on the loop's thread
+ * exactly once and may free the job.
  */
 
 #pragma once
