@@ -32,16 +32,19 @@ char *text_human_time(char buf[TEXT_TIME_MAX], uint64_t ns);
 /* A decimal number up to max. */
 int text_parse_uint(const char *s, uint64_t max, uint64_t *ret);
 
-/* Seconds since 1970 (nanoseconds) as RFC 3339 UTC with milliseconds: "2026-11-29T16:54:40.123Z". */
+/* Seconds since 1970 (nanoseconds) as RFC 3339 UTC with milliseconds: "2026-11-29T16:54:40.123Z".
+ */
 char *text_rfc3339(char buf[32], uint64_t realtime_ns);
 
-/* Splits "host", "host:port", "[v6]:port", "v6" (and "v6%if") into host and port; port stays when none
- * is given. No resolving. host holds at most host_size - 1 bytes: else -ERANGE. */
+/* Splits "host", "host:port", "[v6]:port", "v6" (and "v6%if") into host and port; port stays when
+ * none is given. No resolving. host holds at most host_size - 1 bytes: else -ERANGE. */
 int text_split_host(const char *s, char *host, size_t host_size, uint16_t *port);
 
-/* A numeric IPv4 or IPv6 address ("fe80::1%eth0" keeps its scope) and a port, as a socket address. */
+/* A numeric IPv4 or IPv6 address ("fe80::1%eth0" keeps its scope) and a port, as a socket address.
+ * -ENODEV: no interface of that name. */
 int text_parse_address(const char *host, uint16_t port, struct sockaddr_storage *ret);
-/* "10.0.0.1" or "fe80::1%eth0"; with the port "10.0.0.1:7471" or "[fe80::1%eth0]:7471". */
+/* "10.0.0.1" or "fe80::1%eth0" ("?" for other families; v4-mapped IPv6 as IPv4); with the port
+ * "10.0.0.1:7471" or "[fe80::1%eth0]:7471". */
 char *text_address(char buf[TEXT_ADDRESS_MAX], const struct sockaddr *sa);
 char *text_address_port(char buf[TEXT_ADDRESS_MAX], const struct sockaddr *sa);
 /* The same address whatever the port; v4-mapped IPv6 equals its IPv4. */
