@@ -1,11 +1,15 @@
 /* rwp.h -- RWP version 1, the rwriter protocol: the bytes of rwriter-protocol(7)
  *
+ * Here is what has a fixed layout: private data, areas, records, lines. What grows is in blobs:
+ * wire/blob.h cuts them into TLVs, wire/message.h makes structs of them. Including this header is
+ * enough.
+ *
  * Pure codec: no I/O, no log, no allocation. Each struct is the wire layout: a decoder copies the
  * foreign bytes first, checks the copy, and turns it into host order; an encoder does the reverse.
  * All fields are little-endian on the wire and naturally aligned.
  *
- * Decoders return 0, -EBADMSG (malformed: what is wrong is the caller's to say), -EPROTONOSUPPORT (no
- * common version) or -EAGAIN (record, line: not there whole yet), and touch *ret only on 0.
+ * Decoders return 0, -EBADMSG (malformed: what is wrong is the caller's to say), -EPROTONOSUPPORT
+ * (no common version) or -EAGAIN (record, line: not there whole yet), and touch *ret only on 0.
  */
 
 #pragma once
@@ -16,6 +20,8 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "wire/blob.h"
+#include "wire/message.h"
 
 #define RWP_MAGIC   0x31505752u /* "RWP1" read as little-endian */
 #define RWP_VERSION 1
@@ -32,7 +38,7 @@
 #define RWP_RING_OFFSET       128
 #define RWP_RECORD_SIZE       64
 
-/* Where the blob ring starts in an area, and how long it is there. */
+/* Where the blob ring starts in an area; it goes on to the area's end. */
 static inline uint32_t
 rwp_blob_offset(unsigned ring_log2)
 {
@@ -113,7 +119,8 @@ struct rwp_record {
 	uint64_t stream_off; /* END, RESULT: whole length */
 	uint64_t region_off; /* RESULT: bytes durable */
 	uint32_t length;     /* DATA, ONE: payload bytes; RESULT: status */
-	uint32_t data_crc;   /* of the payload (DATA, ONE), the whole stream (END, RESULT without blob) or the blob */
+	uint32_t data_crc;   /* DATA, ONE: of the payload; END, RESULT: of the whole stream; with
+			      * any other blob: of the blob (so in a RESULT that failed) */
 	uint32_t grant;
 	uint32_t blob_off; /* from the start of the blob ring */
 	uint8_t tag[16];
@@ -134,13 +141,6 @@ struct rwp_line {
 };
 
 enum rwp_line_state { RWP_LINE_OPEN = 1, RWP_LINE_ENDING = 2 };
-
-struct rwp_blob_header {
-	uint16_t kind; /* type of the record it belongs to */
-	uint16_t flags;
-	uint32_t length; /* whole blob, this header included */
-	uint64_t seq;    /* of the record it belongs to */
-};
 
 static_assert(sizeof(struct rwp_request) == 56, "request");
 static_assert(offsetof(struct rwp_request, mailbox_addr) == 16, "request");
@@ -163,7 +163,6 @@ static_assert(sizeof(struct rwp_line) == 64, "line");
 static_assert(offsetof(struct rwp_line, consumed) == 8, "line");
 static_assert(offsetof(struct rwp_line, tag) == 44, "line");
 static_assert(offsetof(struct rwp_line, beat) == 56, "line");
-static_assert(sizeof(struct rwp_blob_header) == 16, "blob");
 
 /* ---- codes: why something was refused or ended (reject, DENY, NOTICE, RESULT) ---- */
 
@@ -190,147 +189,30 @@ enum rwp_code {
 	RWP_E_INTERNAL,
 };
 
-/* A few words ("address not allowed"); "code N" style text for unknown ones is the caller's. NULL: unknown. */
+/* A few words ("address not allowed"); NULL: unknown, "code N" is the caller's to say. */
 const char *rwp_code_text(unsigned code);
 /* "HELLO", "DATA", ...; NULL: unknown. */
 const char *rwp_type_name(unsigned type);
 
-/* ---- TLVs in blobs: {type u16, length u16, value, zeros to 8}; 0x8000 in type: must understand ---- */
-
-#define RWP_TLV_MUST 0x8000
-
-enum rwp_tlv {
-	RWP_TLV_WRITER = 1,      /* HELLO: writer's name */
-	RWP_TLV_TARGET = 2,      /* HELLO: the name the target is expected to have (may be absent) */
-	RWP_TLV_REGION = 3,      /* HELLO: region name ("default" when absent) */
-	RWP_TLV_SIZE = 4,        /* u64: wanted (HELLO), granted (GRANT) or asked (DENY) bytes */
-	RWP_TLV_OFFERED = 5,     /* HELLO: u64 feature bits */
-	RWP_TLV_REQUIRED = 6,    /* HELLO: u64 feature bits */
-	RWP_TLV_ECHO = 7,        /* HELLO: boot_id[8], generation u32 */
-	RWP_TLV_MAC = 8,         /* HELLO, GRANT: 16 bytes, last */
-	RWP_TLV_ADDRESS = 16,    /* GRANT: u64 */
-	RWP_TLV_RKEY = 17,       /* GRANT: u32 */
-	RWP_TLV_GENERATION = 18, /* GRANT: u32, the grant number that records name */
-	RWP_TLV_SINK = 19,       /* GRANT: u32 enum rwp_sink */
-	RWP_TLV_SEGMENT = 20,    /* GRANT: u32, most payload bytes of one DATA */
-	RWP_TLV_IN_FLIGHT = 21,  /* GRANT: u64, most bytes sent and not yet in `arrived` */
-	RWP_TLV_BEAT = 22,       /* GRANT: u32 milliseconds between beats, both ways */
-	RWP_TLV_DEAD = 23,       /* GRANT: u32 milliseconds without a beat that end the connection */
-	RWP_TLV_CHOSEN = 24,     /* GRANT: u64 feature bits */
-	RWP_TLV_REGION_ID = 25,  /* GRANT: u32, the region's number on the target */
-	RWP_TLV_HOST = 26,       /* GRANT, DENY: the target's name */
-	RWP_TLV_CODE = 32,       /* DENY, NOTICE: u32 enum rwp_code */
-	RWP_TLV_TEXT = 33,       /* DENY, NOTICE, RESULT: what is wrong */
-	RWP_TLV_FIX = 34,        /* DENY: what to change on the target */
-	RWP_TLV_LIMIT = 35,      /* DENY: u64, the limit that SIZE exceeds */
-	RWP_TLV_RETRY = 36,      /* DENY: u32 milliseconds */
-	RWP_TLV_NAME = 48,       /* BEGIN, ONE: file name */
-	RWP_TLV_LENGTH = 49,     /* BEGIN, ONE: u64, when known */
-	RWP_TLV_MODE = 50,       /* BEGIN, ONE: u32 */
-	RWP_TLV_MTIME = 51,      /* BEGIN, ONE: i64 nanoseconds since 1970 */
-	RWP_TLV_ID = 52,         /* BEGIN, ONE: 16 bytes */
-	RWP_TLV_CHECK = 63,      /* ONE, last: u32 CRC32C of the blob before this TLV (data_crc is the payload's) */
-};
-
-enum rwp_sink { RWP_SINK_MEMORY = 1, RWP_SINK_SPOOL = 2, RWP_SINK_DISCARD = 3 };
-
-#define RWP_BLOB_MAX 2944 /* fits the mailbox's blob ring */
-
 /* ---- codec ---- */
 
-/* What was sent before the padding. len: bytes received, padding included. */
+/* len: bytes received, padding included. Flags that are not known, and codes, are the caller's to
+ * judge; a reject's text is foreign: text_clean() it. A reject is decoded whatever versions its
+ * sender speaks. */
 int rwp_request_decode(const void *buf, size_t len, struct rwp_request *ret);
 int rwp_reply_decode(const void *buf, size_t len, struct rwp_reply *ret);
 int rwp_reject_decode(const void *buf, size_t len, struct rwp_reject *ret);
-/* Fill in magic and length; out must hold sizeof the struct. */
+/* Fill in magic and length (not the versions); out must hold sizeof the struct. */
 void rwp_request_encode(const struct rwp_request *r, void *out);
 void rwp_reply_encode(const struct rwp_reply *r, void *out);
 void rwp_reject_encode(const struct rwp_reject *r, void *out);
 
-/* Copies the 64 bytes at slot and checks the tag. -EAGAIN: seq is not the expected one (see *seq, may be
- * NULL); -EBADMSG: seq matches, the tag does not. The caller has done the ordering (wire/barrier.h). */
+/* Copies the 64 bytes at slot and checks the tag. -EAGAIN: seq is not the expected one; -EBADMSG:
+ * seq matches, the tag does not. The caller has done the ordering (wire/barrier.h). */
 int rwp_record_decode(const void *slot, uint64_t expected_seq, struct rwp_record *ret);
-/* Computes the keyless tag and writes host order out as wire order. */
+/* Computes the keyless tag (r->tag is not looked at) and writes 64 bytes. */
 void rwp_record_encode(const struct rwp_record *r, void *out);
 
-/* -EAGAIN: beat is `seen` still; -EBADMSG: torn (read it again). */
+/* The line at the start of area. -EAGAIN: beat is `seen` still; -EBADMSG: torn (read it again). */
 int rwp_line_decode(const void *area, uint64_t seen, struct rwp_line *ret);
 void rwp_line_encode(const struct rwp_line *l, void *out);
-
-/* Building a blob: start, put ..., finish. Errors stick: finish returns -EMSGSIZE once something did
- * not fit, else the blob's length (a multiple of 8). */
-struct rwp_builder {
-	uint8_t *buf;
-	size_t size, len;
-	bool overflow;
-};
-
-void rwp_blob_start(struct rwp_builder *b, void *buf, size_t size, unsigned kind, uint64_t seq);
-void rwp_put(struct rwp_builder *b, unsigned type, const void *value, size_t len);
-void rwp_put_u32(struct rwp_builder *b, unsigned type, uint32_t value);
-void rwp_put_u64(struct rwp_builder *b, unsigned type, uint64_t value);
-void rwp_put_text(struct rwp_builder *b, unsigned type, const char *text); /* NULL or "": nothing */
-void rwp_put_check(struct rwp_builder *b);
-int rwp_blob_finish(struct rwp_builder *b);
-
-/* Reading a blob (already copied out of foreign memory): open checks the header, next walks; next
- * returns 1 and the TLV, 0 at the end, -EBADMSG. value points into the blob. */
-struct rwp_reader {
-	const uint8_t *buf;
-	size_t len, pos;
-};
-
-struct rwp_item {
-	unsigned type; /* without RWP_TLV_MUST */
-	bool must;
-	const uint8_t *value;
-	size_t len;
-};
-
-int rwp_blob_open(struct rwp_reader *r, const void *blob, size_t len, unsigned kind, uint64_t seq);
-int rwp_blob_next(struct rwp_reader *r, struct rwp_item *ret);
-/* Little-endian numbers; -EBADMSG unless the value has exactly that size. */
-int rwp_item_u32(const struct rwp_item *i, uint32_t *ret);
-int rwp_item_u64(const struct rwp_item *i, uint64_t *ret);
-/* Clean text with a NUL; -EBADMSG when longer than size - 1 or not clean UTF-8. */
-int rwp_item_text(const struct rwp_item *i, char *buf, size_t size);
-
-/* ---- the blobs as structs; decoders skip unknown TLVs, but -EPROTONOSUPPORT for an unknown must ---- */
-
-struct rwp_hello {
-	char writer[LIMIT_NAME + 1], target[LIMIT_NAME + 1], region[LIMIT_NAME + 1];
-	uint64_t size, offered, required;
-	uint8_t boot_id[8];
-	uint32_t generation;
-};
-
-struct rwp_grant {
-	uint64_t address, size, in_flight, chosen;
-	uint32_t rkey, generation, sink, segment, beat_ms, dead_ms, region_id;
-	char host[LIMIT_NAME + 1];
-};
-
-struct rwp_deny { /* DENY, NOTICE, and RESULT of a transfer that failed */
-	uint32_t code, retry_ms;
-	uint64_t size, limit;
-	char host[LIMIT_NAME + 1], text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1];
-};
-
-struct rwp_begin { /* BEGIN and ONE */
-	char name[LIMIT_FILE_NAME + 1];
-	uint64_t length; /* UINT64_MAX: not known */
-	uint32_t mode;
-	int64_t mtime_ns;
-	uint8_t id[16];
-};
-
-/* Encoders return the blob's length or -EMSGSIZE; kind is the record type. Absent optional fields: zero
- * or empty. */
-int rwp_hello_encode(const struct rwp_hello *h, uint64_t seq, void *buf, size_t size);
-int rwp_hello_decode(const void *blob, size_t len, uint64_t seq, struct rwp_hello *ret);
-int rwp_grant_encode(const struct rwp_grant *g, uint64_t seq, void *buf, size_t size);
-int rwp_grant_decode(const void *blob, size_t len, uint64_t seq, struct rwp_grant *ret);
-int rwp_deny_encode(const struct rwp_deny *d, unsigned kind, uint64_t seq, void *buf, size_t size);
-int rwp_deny_decode(const void *blob, size_t len, unsigned kind, uint64_t seq, struct rwp_deny *ret);
-int rwp_begin_encode(const struct rwp_begin *b, unsigned kind, uint64_t seq, void *buf, size_t size);
-int rwp_begin_decode(const void *blob, size_t len, unsigned kind, uint64_t seq, struct rwp_begin *ret);
