@@ -26,7 +26,7 @@ unhex(const char *hex, void *out, size_t size)
 		assert_true(n < size && byte < 256);
 		((uint8_t *)out)[n++] = (uint8_t)byte;
 	}
-	assert_int_equal(*hex, '\0');
+	assert_int_equal(hex[strspn(hex, " ")], '\0');
 	return n;
 }
 
