@@ -1,8 +1,8 @@
 /* conf.h -- the configuration: rwriter.conf(5) as structs
  *
- * The fence around inih. One table in conf.c drives parsing, validation, defaults, `rwriterd -t` and the
- * test that compares it with etc/rwriter.conf and the man page. A configuration is parsed fresh, checked
- * whole, and swapped in; nothing changes it afterwards.
+ * The fence around inih. One table in conf.c drives parsing, validation, defaults, `rwriterd -t`
+ * and the test that compares it with etc/rwriter.conf and the man page. A configuration is parsed
+ * fresh, checked whole, and swapped in; nothing changes it afterwards.
  */
 
 #pragma once
@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "base/log.h"
 
-#define CONF_FILE "/etc/rwriter/rwriter.conf"
+#define CONF_FILE SYSCONFDIR "/rwriter/rwriter.conf"
 
 enum conf_fabric { CONF_FABRIC_AUTO, CONF_FABRIC_VERBS, CONF_FABRIC_IWARP };
 
@@ -25,7 +25,8 @@ enum conf_allow_kind { CONF_ALLOW_HOST, CONF_ALLOW_ANY, CONF_ALLOW_NETWORK, CONF
 struct conf_allow {
 	struct list node;
 	enum conf_allow_kind kind;
-	struct sockaddr_storage network; /* CONF_ALLOW_NETWORK; a single address has the full prefix */
+	struct sockaddr_storage
+	    network; /* CONF_ALLOW_NETWORK; a single address has the full prefix */
 	unsigned prefix;
 	char peer[LIMIT_NAME + 1]; /* CONF_ALLOW_PEER */
 };
@@ -80,7 +81,7 @@ struct conf {
 	uint64_t retry_ns;      /* the longest pause before a listener that failed is tried again */
 
 	/* [arrival] */
-	uint64_t spin_ns;     /* poll without pause after activity */
+	uint64_t spin_ns; /* poll without pause after activity */
 	uint64_t interval_min_ns, interval_max_ns;
 
 	struct list listens; /* struct conf_listen; the built-in "default" when the file has none */
@@ -88,16 +89,17 @@ struct conf {
 	struct list regions; /* struct conf_region; always holds "default" */
 };
 
-/* Reads file and, beside it, conf.d/[*].conf in order; NULL file: CONF_FILE, which may be missing; a file
- * that was named must exist. Every error is printed to errors as "file:line: section.key: what, limit,
- * fix" and the reading goes on, so that all are seen. 0, -EINVAL (errors printed), -ENOMEM, or what
- * opening the file said (printed too). */
+/* Reads file and, beside it, conf.d/[*].conf in order; NULL file: CONF_FILE, which may be missing;
+ * a file that was named must exist. Every error is printed to errors as "file:line: section.key:
+ * what, limit, fix" and the reading goes on, so that all are seen. 0, -EINVAL (errors printed),
+ * -ENOMEM, or what opening the file said (printed too). */
 int conf_load(const char *file, FILE *errors, struct conf **ret);
 struct conf *conf_free(struct conf *conf);
 
 /* The effective configuration in the file's own syntax (`rwriterd -t`). */
 void conf_print(const struct conf *conf, FILE *out);
-/* Every option as "section.key default" lines: what the documentation test reads (`rwriterd --options`). */
+/* Every option as a line "section.key<TAB>default<TAB>what it takes<TAB>help" (`rwriterd
+ * --options`); the default of an option that must be given is "-". */
 void conf_print_options(FILE *out);
 
 /* NULL when there is none of that name. */

@@ -1,0 +1,156 @@
+/* complete.c -- what no line said: built-in sections and defaults; and what must fit together */
+
+#include "config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "conf/complete.h"
+
+typedef void visit(struct loader *l, const struct section *section, void *object);
+
+static void
+visit_objects(struct loader *l, const struct section *section, visit *fn)
+{
+	struct section_object *o;
+
+	if (section->list == 0)
+		fn(l, section, l->conf);
+	else
+		list_for_each (o, loader_list(l, section), struct section_object, node)
+			fn(l, section, o);
+}
+
+static void
+fill(struct loader *l, const struct section *section, void *object)
+{
+	for (const struct option *o = section->options; o->key != NULL; o++) {
+		char takes[OPTION_TAKES_MAX];
+
+		if (loader_find_place(l, object, o, NULL) != NULL)
+			continue;
+		loader_point_at(l, section, object, o, NULL);
+		if (o->default_text == NULL)
+			loader_complain(l, o->key, "is missing; takes %s", option_takes(o, takes));
+		else
+			loader_apply(l, o, o->default_text, NULL);
+	}
+}
+
+static void
+add_built_in(struct loader *l)
+{
+	if (list_empty(&l->conf->listens))
+		loader_add_object(l, option_section("listen"), "default");
+	if (conf_find_region(l->conf, "default") == NULL)
+		loader_add_object(l, option_section("region"), "default");
+}
+
+/* low, taken so many times, is at most high. */
+static const struct order {
+	const char *low_section, *low, *high_section, *high;
+	unsigned times;
+} ORDERS[] = {
+    {"region", "size", "region", "max-size", 1},
+    {"region", "max-size", "limits", "pinned-memory", 1},
+    {"limits", "beat", "limits", "dead", 2},
+    {"arrival", "interval-min", "arrival", "interval-max", 1},
+};
+
+static bool
+is_bad(struct loader *l, const void *object, const struct option *option)
+{
+	const struct place *p = loader_find_place(l, object, option, NULL);
+
+	return p != NULL && p->bad;
+}
+
+static void
+check_order(
+    struct loader *l, const struct order *order, const struct section *section, void *object)
+{
+	const struct section *high_section = option_section(order->high_section);
+	const struct option *low = option_find(section, order->low);
+	const struct option *high = option_find(high_section, order->high);
+	void *high_object = high_section == section ? object : l->conf;
+	uint64_t least = option_number(low, object), most = option_number(high, high_object);
+	char least_text[VALUE_NUMBER_MAX], most_text[VALUE_NUMBER_MAX];
+
+	if (is_bad(l, object, low) || is_bad(l, high_object, high) || least * order->times <= most)
+		return;
+	loader_point_at(l, high_section, high_object, high, NULL);
+	if (loader_find_place(l, object, low, NULL) != NULL)
+		loader_point_at(l, section, object, low, NULL);
+	l->section = section;
+	l->object = object;
+	loader_complain(l, low->key, "%s%s is more than %s = %s; raise %s or lower %s",
+	    order->times == 2 ? "twice " : "", low->type->write(least_text, least), high->key,
+	    high->type->write(most_text, most), high->key, low->key);
+}
+
+static void
+check_orders(struct loader *l, const struct section *section, void *object)
+{
+	for (size_t i = 0; i < sizeof(ORDERS) / sizeof(ORDERS[0]); i++)
+		if (strcmp(ORDERS[i].low_section, section->word) == 0)
+			check_order(l, &ORDERS[i], section, object);
+}
+
+static void
+set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	if (address->ss_family == AF_INET)
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+}
+
+static void
+check_listen(struct loader *l, const struct section *section, void *object)
+{
+	struct conf_listen *listen = object;
+	struct conf_address *address;
+	struct conf_allow *allow;
+
+	list_for_each (address, &listen->addresses, struct conf_address, node)
+		set_port(&address->address, listen->port);
+	list_for_each (allow, &listen->allow, struct conf_allow, node) {
+		if (allow->kind != CONF_ALLOW_PEER || conf_find_peer(l->conf, allow->peer) != NULL)
+			continue;
+		loader_point_at(l, section, listen, option_find(section, "allow"), &allow->node);
+		loader_complain(l, "allow",
+		    "\"%s\" is neither an address nor a [peer]; correct it or add [peer %s]",
+		    allow->peer, allow->peer);
+	}
+}
+
+/* A peer called "any" or "10.0.0.1" could not be told from what allow takes besides. */
+static void
+check_peer(struct loader *l, const struct section *section, void *object)
+{
+	struct conf_peer *peer = object;
+	struct sockaddr_storage address;
+
+	if (strcmp(peer->name, "host") != 0 && strcmp(peer->name, "any") != 0 &&
+	    text_parse_address(peer->name, 0, &address) < 0)
+		return;
+	loader_point_at(l, section, peer, NULL, NULL);
+	loader_complain(
+	    l, NULL, "\"%s\" means something else in allow; choose another name", peer->name);
+}
+
+void
+complete(struct loader *l)
+{
+	add_built_in(l);
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		visit_objects(l, s, fill);
+	if (l->result == -ENOMEM)
+		return; /* what was not filled in cannot be checked */
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		visit_objects(l, s, check_orders);
+	visit_objects(l, option_section("listen"), check_listen);
+	visit_objects(l, option_section("peer"), check_peer);
+}

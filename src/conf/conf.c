@@ -1,0 +1,97 @@
+/* conf.c -- a configuration in memory: find in it, print it, free it */
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "conf/conf.h"
+#include "conf/option.h"
+
+const struct conf_peer *
+conf_find_peer(const struct conf *conf, const char *name)
+{
+	return option_object(&conf->peers, name);
+}
+
+const struct conf_region *
+conf_find_region(const struct conf *conf, const char *name)
+{
+	return option_object(&conf->regions, name);
+}
+
+const struct conf_listen *
+conf_find_listen(const struct conf *conf, const char *name)
+{
+	return option_object(&conf->listens, name);
+}
+
+static void
+print_options(const struct section *section, const void *object, FILE *out)
+{
+	for (const struct option *o = section->options; o->key != NULL; o++)
+		option_print(o, object, out);
+}
+
+void
+conf_print(const struct conf *conf, FILE *out)
+{
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++) {
+		const struct list *list = (const struct list *)((const char *)conf + s->list);
+		struct section_object *o;
+
+		if (s->list == 0) {
+			fprintf(out, "[%s]\n", s->word);
+			print_options(s, conf, out);
+			continue;
+		}
+		list_for_each (o, list, struct section_object, node) {
+			fprintf(out, "[%s %s]\n", s->word, o->name);
+			print_options(s, o, out);
+		}
+	}
+}
+
+void
+conf_print_options(FILE *out)
+{
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		for (const struct option *o = s->options; o->key != NULL; o++) {
+			char takes[OPTION_TAKES_MAX];
+
+			fprintf(out, "%s.%s\t%s\t%s\t%s\n", s->word, o->key,
+			    o->default_text != NULL ? o->default_text : "-", option_takes(o, takes),
+			    o->help);
+		}
+}
+
+static void
+free_listen(struct conf_listen *listen)
+{
+	struct conf_address *address;
+	struct conf_allow *allow;
+
+	list_for_each (address, &listen->addresses, struct conf_address, node)
+		free(address);
+	list_for_each (allow, &listen->allow, struct conf_allow, node)
+		free(allow);
+	free(listen);
+}
+
+struct conf *
+conf_free(struct conf *conf)
+{
+	struct conf_listen *listen;
+	struct conf_region *region;
+	struct conf_peer *peer;
+
+	if (conf == NULL)
+		return NULL;
+	list_for_each (listen, &conf->listens, struct conf_listen, node)
+		free_listen(listen);
+	list_for_each (peer, &conf->peers, struct conf_peer, node)
+		free(peer);
+	list_for_each (region, &conf->regions, struct conf_region, node)
+		free(region);
+	free(conf);
+	return NULL;
+}

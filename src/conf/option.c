@@ -1,0 +1,237 @@
+/* option.c -- the table of sections and options */
+
+#include "config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/option.h"
+
+#define AT(field) offsetof(struct conf, field)
+
+static const struct option RWRITER[] = {
+    {"name", &VALUE_NAME, AT(name), "%H", NULL, NULL, "what this daemon calls itself to its peers"},
+    {"control", &VALUE_PATH, AT(control), "%t/rwriter/io.rwriter", NULL, NULL,
+	"the control socket"},
+    {"log-level", &VALUE_LEVEL, AT(log_level), "info", NULL, NULL,
+	"the least serious lines that are logged"},
+    {NULL},
+};
+
+#undef AT
+#define AT(field) offsetof(struct conf_listen, field)
+
+static const struct option LISTEN[] = {
+    {"address", &VALUE_ADDRESSES, AT(addresses), "any", NULL, NULL,
+	"where to listen; repeat it for several"},
+    {"port", &VALUE_PORT, AT(port), "7471", "1", "65535", "the port to listen on"},
+    {"fabric", &VALUE_FABRIC, AT(fabric), "auto", NULL, NULL, "what carries the writes"},
+    {"device", &VALUE_DEVICE, AT(device), "any", NULL, NULL, "the one RDMA device to listen on"},
+    {"allow", &VALUE_ALLOWS, AT(allow), "host", NULL, NULL,
+	"who may write here; repeat it for several"},
+    {NULL},
+};
+
+#undef AT
+#define AT(field) offsetof(struct conf_peer, field)
+
+static const struct option PEER[] = {
+    {"address", &VALUE_HOST, AT(address), NULL, NULL, NULL, "where the peer is"},
+    {"port", &VALUE_PORT, AT(port), "7471", "1", "65535", "the port it listens on"},
+    {"fabric", &VALUE_FABRIC, AT(fabric), "auto", NULL, NULL, "what carries the writes"},
+    {NULL},
+};
+
+#undef AT
+#define AT(field) offsetof(struct conf_region, field)
+
+static const struct option REGION[] = {
+    {"size", &VALUE_SIZE, AT(size), "4M", "4K", "1T", "the least memory granted to a connection"},
+    {"max-size", &VALUE_SIZE, AT(max_size), "1G", "4K", "1T",
+	"the most memory granted to a connection"},
+    {"linger", &VALUE_TIME, AT(linger_ns), "1h", "0", "365d",
+	"how long the bytes stay when the connection has ended"},
+    {"keep", &VALUE_COUNT, AT(keep), "16", "0", "65536",
+	"how many regions stay when their connection has ended"},
+    {NULL},
+};
+
+#undef AT
+#define AT(field) offsetof(struct conf, field)
+
+static const struct option LIMITS[] = {
+    {"connections", &VALUE_COUNT, AT(connections), "256", "1", "65536",
+	"connections, both ways together"},
+    {"pinned-memory", &VALUE_SIZE, AT(pinned_memory), "1G", "1M", "64T",
+	"memory of all regions and of staging together"},
+    {"beat", &VALUE_TIME, AT(beat_ns), "1s", "10ms", "1h",
+	"how often each side shows that it lives"},
+    {"dead", &VALUE_TIME, AT(dead_ns), "5s", "20ms", "1d",
+	"a connection whose other side is silent for so long ends"},
+    {"setup", &VALUE_TIME, AT(setup_ns), "10s", "10ms", "1h",
+	"from the request of a connection to its region"},
+    {"idle", &VALUE_TIME, AT(idle_ns), "1min", "10ms", "365d",
+	"a connection without a transfer for so long is closed"},
+    {"stall", &VALUE_TIME, AT(stall_ns), "30s", "10ms", "1d",
+	"a transfer without progress for so long fails"},
+    {"stop", &VALUE_TIME, AT(stop_ns), "30s", "0", "1h",
+	"how long a stopping daemon waits for running transfers"},
+    {"retry", &VALUE_TIME, AT(retry_ns), "30s", "10ms", "1h",
+	"the longest pause before a failed listener is tried again"},
+    {NULL},
+};
+
+static const struct option ARRIVAL[] = {
+    {"spin", &VALUE_TIME, AT(spin_ns), "200us", "0", "1s",
+	"how long to poll without a pause after activity"},
+    {"interval-min", &VALUE_TIME, AT(interval_min_ns), "100us", "1us", "1s",
+	"the first pause between two polls"},
+    {"interval-max", &VALUE_TIME, AT(interval_max_ns), "20ms", "1us", "10s",
+	"what that pause grows up to"},
+    {NULL},
+};
+
+#undef AT
+
+const struct section OPTION_SECTIONS[] = {
+    {"rwriter", RWRITER, 0, 0},
+    {"listen", LISTEN, sizeof(struct conf_listen), offsetof(struct conf, listens)},
+    {"peer", PEER, sizeof(struct conf_peer), offsetof(struct conf, peers)},
+    {"region", REGION, sizeof(struct conf_region), offsetof(struct conf, regions)},
+    {"limits", LIMITS, 0, 0},
+    {"arrival", ARRIVAL, 0, 0},
+    {NULL},
+};
+
+#define BEGINS_AS_OBJECT(type)                                            \
+	(offsetof(type, node) == offsetof(struct section_object, node) && \
+	    offsetof(type, name) == offsetof(struct section_object, name))
+static_assert(BEGINS_AS_OBJECT(struct conf_listen), "struct section_object");
+static_assert(BEGINS_AS_OBJECT(struct conf_peer), "struct section_object");
+static_assert(BEGINS_AS_OBJECT(struct conf_region), "struct section_object");
+
+const struct section *
+option_section(const char *word)
+{
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		if (strcmp(s->word, word) == 0)
+			return s;
+	return NULL;
+}
+
+const struct option *
+option_find(const struct section *section, const char *key)
+{
+	for (const struct option *o = section->options; o->key != NULL; o++)
+		if (strcmp(o->key, key) == 0)
+			return o;
+	return NULL;
+}
+
+void *
+option_object(const struct list *list, const char *name)
+{
+	struct section_object *o;
+
+	list_for_each (o, list, struct section_object, node)
+		if (strcmp(o->name, name) == 0)
+			return o;
+	return NULL;
+}
+
+void *
+option_field(const struct option *option, const void *object)
+{
+	return (char *)(uintptr_t)object + option->offset;
+}
+
+uint64_t
+option_number(const struct option *option, const void *object)
+{
+	const void *field = option_field(option, object);
+
+	if (option->type->width == sizeof(uint16_t))
+		return *(const uint16_t *)field;
+	if (option->type->width == sizeof(uint32_t))
+		return *(const uint32_t *)field;
+	return *(const uint64_t *)field;
+}
+
+static int
+parse_number(const struct option *option, const char *value, void *field)
+{
+	uint64_t number, min = 0, max = 0;
+	int r = option->type->read(value, &number);
+
+	if (r < 0)
+		return r;
+	option->type->read(option->min, &min);
+	option->type->read(option->max, &max);
+	if (number < min || number > max)
+		return -ERANGE;
+	if (option->type->width == sizeof(uint16_t))
+		*(uint16_t *)field = (uint16_t)number;
+	else if (option->type->width == sizeof(uint32_t))
+		*(uint32_t *)field = (uint32_t)number;
+	else
+		*(uint64_t *)field = number;
+	return 0;
+}
+
+int
+option_parse(const struct option *option, const char *value, void *object)
+{
+	void *field = option_field(option, object);
+
+	if (option->type->read != NULL)
+		return parse_number(option, value, field);
+	return option->type->parse(value, field);
+}
+
+void
+option_print(const struct option *option, const void *object, FILE *out)
+{
+	char prefix[64], number[VALUE_NUMBER_MAX];
+
+	snprintf(prefix, sizeof(prefix), "%s = ", option->key);
+	if (option->type->read != NULL)
+		fprintf(out, "%s%s\n", prefix,
+		    option->type->write(number, option_number(option, object)));
+	else
+		option->type->print(option_field(option, object), prefix, out);
+}
+
+char *
+option_takes(const struct option *option, char buf[OPTION_TAKES_MAX])
+{
+	if (option->min != NULL)
+		snprintf(buf, OPTION_TAKES_MAX, "%s from %s to %s", option->type->takes,
+		    option->min, option->max);
+	else
+		snprintf(buf, OPTION_TAKES_MAX, "%s", option->type->takes);
+	return buf;
+}
+
+char *
+option_sections(char buf[OPTION_KEYS_MAX])
+{
+	size_t used = 0;
+
+	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		used += (size_t)snprintf(buf + used, OPTION_KEYS_MAX - used, "%s[%s%s]",
+		    used > 0 ? ", " : "", s->word, s->list != 0 ? " NAME" : "");
+	return buf;
+}
+
+char *
+option_keys(const struct section *section, char buf[OPTION_KEYS_MAX])
+{
+	size_t used = 0;
+
+	for (const struct option *o = section->options; o->key != NULL; o++)
+		used += (size_t)snprintf(
+		    buf + used, OPTION_KEYS_MAX - used, "%s%s", used > 0 ? ", " : "", o->key);
+	return buf;
+}

@@ -1,0 +1,317 @@
+/* value.c -- how each type of value in rwriter.conf is read and printed */
+
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "conf/value.h"
+
+/* ---- numbers ---- */
+
+static int
+read_count(const char *value, uint64_t *ret)
+{
+	return text_parse_uint(value, UINT64_MAX, ret);
+}
+
+static char *
+write_count(char *buf, uint64_t number)
+{
+	snprintf(buf, VALUE_NUMBER_MAX, "%" PRIu64, number);
+	return buf;
+}
+
+const struct value_type VALUE_SIZE = {
+    .takes = "a size", .width = 8, .read = text_parse_size, .write = text_print_size};
+const struct value_type VALUE_TIME = {
+    .takes = "a time", .width = 8, .read = text_parse_time, .write = text_print_time};
+const struct value_type VALUE_COUNT = {
+    .takes = "a number", .width = 4, .read = read_count, .write = write_count};
+const struct value_type VALUE_PORT = {
+    .takes = "a number", .width = 2, .read = read_count, .write = write_count};
+
+/* ---- words ---- */
+
+static int
+parse_level(const char *value, void *field)
+{
+	return log_level_parse(value, field);
+}
+
+static void
+print_level(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, log_level_name(*(const enum log_level *)field));
+}
+
+static const char *const FABRICS[] = {
+    [CONF_FABRIC_AUTO] = "auto",
+    [CONF_FABRIC_VERBS] = "verbs",
+    [CONF_FABRIC_IWARP] = "iwarp",
+};
+
+const char *
+conf_fabric_name(enum conf_fabric fabric)
+{
+	return FABRICS[fabric];
+}
+
+static int
+parse_fabric(const char *value, void *field)
+{
+	for (size_t i = 0; i < sizeof(FABRICS) / sizeof(FABRICS[0]); i++)
+		if (strcmp(value, FABRICS[i]) == 0) {
+			*(enum conf_fabric *)field = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static void
+print_fabric(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, FABRICS[*(const enum conf_fabric *)field]);
+}
+
+const struct value_type VALUE_LEVEL = {
+    .takes = "error, warning, info or debug", .parse = parse_level, .print = print_level};
+const struct value_type VALUE_FABRIC = {
+    .takes = "auto, verbs or iwarp", .parse = parse_fabric, .print = print_fabric};
+
+/* ---- texts ---- */
+
+static void
+print_text(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, (const char *)field);
+}
+
+/* "%H" is the host's name, as in systemd.unit(5). */
+static int
+parse_name(const char *value, void *field)
+{
+	bool expand = strcmp(value, "%H") == 0;
+	char host[LIMIT_NAME + 2] = ""; /* a longer name is cut to what is refused below */
+
+	if (expand)
+		gethostname(host, sizeof(host) - 1);
+	if (!text_is_name(expand ? host : value))
+		return expand ? -EDOM : -EINVAL;
+	strcpy(field, expand ? host : value);
+	return 0;
+}
+
+/* What "%t" stands for, as in systemd.unit(5): of the system for root and for services, else the
+ * user's. */
+static const char *
+runtime_directory(void)
+{
+	const char *user = getenv("XDG_RUNTIME_DIR");
+
+	return geteuid() == 0 || user == NULL || *user == '\0' ? RUNSTATEDIR : user;
+}
+
+static int
+parse_path(const char *value, void *field)
+{
+	bool expand = strncmp(value, "%t/", 3) == 0;
+	char path[sizeof(((struct conf *)NULL)->control)];
+	int len = snprintf(path, sizeof(path), "%s%s", expand ? runtime_directory() : "",
+	    expand ? value + strlen("%t") : value);
+
+	if (path[0] != '/' || !text_is_clean(path, strlen(path)))
+		return expand ? -EDOM : -EINVAL;
+	if (len >= (int)sizeof(path))
+		return expand ? -EDOM : -ERANGE;
+	strcpy(field, path);
+	return 0;
+}
+
+static int
+parse_host(const char *value, void *field)
+{
+	char host[sizeof(((struct conf_peer *)NULL)->address)];
+	uint16_t port = 0;
+	int r = text_split_host(value, host, sizeof(host), &port);
+
+	if (r < 0)
+		return r;
+	if (port != 0) /* it has an option of its own */
+		return -EINVAL;
+	strcpy(field, host);
+	return 0;
+}
+
+static int
+parse_device(const char *value, void *field)
+{
+	if (!text_is_name(value))
+		return -EINVAL;
+	strcpy(field, strcmp(value, "any") == 0 ? "" : value);
+	return 0;
+}
+
+static void
+print_device(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, *(const char *)field != '\0' ? (const char *)field : "any");
+}
+
+const struct value_type VALUE_NAME = {.takes = VALUE_NAME_RULE ", or %H, the name of the host",
+    .parse = parse_name,
+    .print = print_text};
+const struct value_type VALUE_PATH = {
+    .takes = "an absolute path of at most 107 bytes; %t/ is the runtime directory",
+    .parse = parse_path,
+    .print = print_text};
+const struct value_type VALUE_HOST = {
+    .takes = "a host name or an address, without a port", .parse = parse_host, .print = print_text};
+const struct value_type VALUE_DEVICE = {
+    .takes = "the name of an RDMA device, or any", .parse = parse_device, .print = print_device};
+
+/* ---- lists ---- */
+
+/* "any" adds nothing: an empty list is every address. */
+static int
+parse_address(const char *value, void *field)
+{
+	struct sockaddr_storage address;
+	struct conf_address *item;
+	int r;
+
+	if (strcmp(value, "any") == 0)
+		return list_empty(field) ? 0 : -EEXIST;
+	r = text_parse_address(value, 0, &address);
+	if (r < 0)
+		return r;
+	item = calloc(1, sizeof(*item));
+	if (item == NULL)
+		return -ENOMEM;
+	item->address = address;
+	list_add_tail(field, &item->node);
+	return 0;
+}
+
+static void
+print_addresses(const void *field, const char *prefix, FILE *out)
+{
+	const struct conf_address *item;
+	const struct list *list = field;
+	char buf[TEXT_ADDRESS_MAX];
+
+	if (list_empty(list))
+		fprintf(out, "%sany\n", prefix);
+	list_for_each (item, list, struct conf_address, node)
+		fprintf(out, "%s%s\n", prefix,
+		    text_address(buf, (const struct sockaddr *)&item->address));
+}
+
+static unsigned
+address_bits(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET ? 32 : 128;
+}
+
+/* "10.0.0.0/8" or "10.0.0.1". */
+static int
+parse_network(const char *value, struct conf_allow *allow)
+{
+	const char *slash = strchr(value, '/');
+	char host[TEXT_ADDRESS_MAX];
+	uint64_t prefix;
+	int len = (int)(slash != NULL ? (size_t)(slash - value) : strlen(value));
+	int r;
+
+	if (snprintf(host, sizeof(host), "%.*s", len, value) >= (int)sizeof(host))
+		return -EINVAL;
+	r = text_parse_address(host, 0, &allow->network);
+	if (r < 0)
+		return r;
+	prefix = address_bits(&allow->network);
+	if (slash != NULL) {
+		r = text_parse_uint(slash + 1, prefix, &prefix);
+		if (r < 0)
+			return r;
+	}
+	allow->kind = CONF_ALLOW_NETWORK;
+	allow->prefix = (unsigned)prefix;
+	return 0;
+}
+
+static int
+read_allow(const char *value, struct conf_allow *allow)
+{
+	int r = 0;
+
+	if (strcmp(value, "host") == 0)
+		allow->kind = CONF_ALLOW_HOST;
+	else if (strcmp(value, "any") == 0)
+		allow->kind = CONF_ALLOW_ANY;
+	else
+		r = parse_network(value, allow);
+	if (r == -EINVAL && text_is_name(value)) { /* conf.c sees to it that the peer exists */
+		allow->kind = CONF_ALLOW_PEER;
+		strcpy(allow->peer, value);
+		r = 0;
+	}
+	return r;
+}
+
+static int
+parse_allow(const char *value, void *field)
+{
+	struct conf_allow allow = {0}, *item;
+	int r = read_allow(value, &allow);
+
+	if (r < 0)
+		return r;
+	item = calloc(1, sizeof(*item));
+	if (item == NULL)
+		return -ENOMEM;
+	*item = allow;
+	list_add_tail(field, &item->node);
+	return 0;
+}
+
+static void
+print_network(const struct conf_allow *allow, const char *prefix, FILE *out)
+{
+	char buf[TEXT_ADDRESS_MAX];
+
+	fprintf(out, "%s%s", prefix, text_address(buf, (const struct sockaddr *)&allow->network));
+	if (allow->prefix < address_bits(&allow->network))
+		fprintf(out, "/%u", allow->prefix);
+	fputc('\n', out);
+}
+
+static void
+print_allows(const void *field, const char *prefix, FILE *out)
+{
+	const struct conf_allow *item;
+	const struct list *list = field;
+
+	list_for_each (item, list, struct conf_allow, node)
+		if (item->kind == CONF_ALLOW_NETWORK)
+			print_network(item, prefix, out);
+		else if (item->kind == CONF_ALLOW_PEER)
+			fprintf(out, "%s%s\n", prefix, item->peer);
+		else
+			fprintf(
+			    out, "%s%s\n", prefix, item->kind == CONF_ALLOW_HOST ? "host" : "any");
+}
+
+const struct value_type VALUE_ADDRESSES = {.takes = "an address of this machine, or any",
+    .list = true,
+    .parse = parse_address,
+    .print = print_addresses};
+const struct value_type VALUE_ALLOWS = {
+    .takes = "host, any, an address, a network as 10.0.0.0/8, or the name of a [peer]",
+    .list = true,
+    .parse = parse_allow,
+    .print = print_allows};
