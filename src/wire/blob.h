@@ -37,8 +37,8 @@ enum rwp_tlv {
 	RWP_TLV_RKEY = 17,    /* GRANT: u32 */
 	RWP_TLV_GENERATION = 18, /* GRANT: u32, the grant number that records name */
 	RWP_TLV_SINK = 19,       /* GRANT: u32 enum rwp_sink */
-	RWP_TLV_SEGMENT = 20,    /* GRANT: u32, most payload bytes of one DATA */
-	RWP_TLV_IN_FLIGHT = 21,  /* GRANT: u64, most bytes sent and not yet in `arrived` */
+	RWP_TLV_SEGMENT = 20,    /* GRANT: u32, most payload bytes of one DATA or ONE */
+	RWP_TLV_IN_FLIGHT = 21,  /* GRANT: u64, most payload bytes of records not consumed */
 	RWP_TLV_BEAT = 22,       /* GRANT: u32 milliseconds between beats, both ways */
 	RWP_TLV_DEAD = 23,      /* GRANT: u32 milliseconds without a beat that end the connection */
 	RWP_TLV_CHOSEN = 24,    /* GRANT: u64 feature bits */

@@ -173,7 +173,7 @@ enum rwp_code {
 	RWP_E_ADDRESS,     /* no allow line admits this address */
 	RWP_E_BUSY,        /* a limit of connections is reached */
 	RWP_E_KEY,         /* key needed, unknown or wrong */
-	RWP_E_STALE,       /* boot id or generation is not this daemon's */
+	RWP_E_STALE,       /* name, boot id or generation is not this daemon's */
 	RWP_E_REGION,      /* no such region */
 	RWP_E_SIZE,        /* more than the region grants */
 	RWP_E_MEMORY,      /* memory budget or memory is short */
