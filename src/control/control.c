@@ -1,0 +1,56 @@
+/* control.c -- the control socket: io.rwriter(Varlink) for rwctl and any other client */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/control.h"
+#include "control/methods.h"
+#include "control/socket.h"
+#include "control/varlink.h"
+
+struct control {
+	struct control_env env;
+	struct varlink *varlink;
+};
+
+int
+control_new(const struct control_env *env, struct control **ret)
+{
+	struct control *control = malloc(sizeof(*control));
+	int fd, r;
+
+	if (control == NULL)
+		return -ENOMEM;
+	control->env = *env;
+	r = control_socket_listen(env->path, &fd);
+	if (r < 0)
+		goto fail;
+	r = varlink_new(env->loop, fd, methods_call, &control->env, &control->varlink);
+	if (r < 0) {
+		log_error("control socket %s: %s", env->path, strerror(-r));
+		unlink(env->path);
+		close(fd);
+		goto fail;
+	}
+	*ret = control;
+	return 0;
+fail:
+	free(control);
+	return r;
+}
+
+struct control *
+control_free(struct control *control)
+{
+	if (control == NULL)
+		return NULL;
+	unlink(control->env.path);
+	varlink_free(control->varlink);
+	free(control);
+	return NULL;
+}

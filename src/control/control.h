@@ -1,0 +1,28 @@
+/* control.h -- the control socket: io.rwriter(Varlink) for rwctl and any other client */
+
+#pragma once
+
+#include <stddef.h>
+
+struct control;
+struct core;
+struct loop;
+
+struct control_env {
+	struct loop *loop;
+	struct core *core;
+	const char *path;      /* of the socket */
+	const char *version;   /* of the daemon */
+	const char *conf_file; /* named in hints */
+	/* Reads the configuration and swaps it in: 0, or a negative errno and a line for each fault
+	 * in errors. */
+	int (*reload)(void *arg, char *errors, size_t size);
+	void *arg;
+};
+
+/* What env points to is borrowed until control_free(). 0, or a negative errno that has been logged.
+ */
+int control_new(const struct control_env *env, struct control **ret);
+/* Cuts clients off (their writes are cancelled) and removes the socket; before core_free(). Accepts
+ * NULL, returns NULL. */
+struct control *control_free(struct control *control);

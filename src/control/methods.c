@@ -1,0 +1,404 @@
+/* methods.c -- io.rwriter: what may be called, by whom, with which parameters */
+
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/interface.inc"
+#include "control/methods.h"
+#include "control/report.h"
+#include "control/write.h"
+#include "core/core.h"
+
+enum privilege { OBSERVE, TRANSFER, ADMINISTER };
+
+enum type { TEXT, NUMBER };
+
+#define MAX_TIMEOUT_MS (UINT64_C(1) << 40) /* 34 years, which fit as nanoseconds */
+
+struct parameter {
+	const char *name;
+	enum type type;
+	bool optional;
+	uint64_t max; /* of a number; 0: what JSON can hold */
+};
+
+struct method {
+	const char *name;
+	enum privilege privilege;
+	bool descriptor; /* comes with the call */
+	void (*fn)(const struct control_env *env, struct varlink_call *call);
+	struct parameter parameters[6]; /* ended by a name that is NULL */
+};
+
+static void
+bad_parameter(struct varlink_call *call, const char *name)
+{
+	varlink_error(
+	    call, "org.varlink.service.InvalidParameter", json_pack("{s:s}", "parameter", name));
+}
+
+/* ---- looking ---- */
+
+/* Adds item, which is taken over; without memory for it there is no list any more. */
+static void
+collect(json_t **list, json_t *item)
+{
+	if (json_array_append_new(*list, item) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
+static void
+add_region(void *arg, const struct region_view *v)
+{
+	collect(arg, report_region(v));
+}
+
+static void
+list_regions(const struct control_env *env, struct varlink_call *call)
+{
+	json_t *list = json_array();
+
+	core_each_region(env->core, add_region, &list);
+	varlink_reply(call, json_pack("{s:o}", "regions", list));
+}
+
+static void
+add_peer(void *arg, const struct peer_view *v)
+{
+	collect(arg, report_peer(v));
+}
+
+static void
+list_peers(const struct control_env *env, struct varlink_call *call)
+{
+	json_t *list = json_array();
+
+	core_each_peer(env->core, add_peer, &list);
+	varlink_reply(call, json_pack("{s:o}", "peers", list));
+}
+
+struct listen_lists {
+	const char *conf_file;
+	json_t *listeners, *notes;
+	char noted[LIMIT_NAME + 1]; /* the listen section that has its note */
+};
+
+static void
+add_listener(void *arg, const struct listen_view *v)
+{
+	struct listen_lists *lists = arg;
+	char note[LIMIT_TEXT];
+
+	collect(&lists->listeners, report_listener(v));
+	if (!v->host_only || strcmp(v->name, lists->noted) == 0)
+		return;
+	snprintf(note, sizeof(note),
+	    "no other machine may write here yet: add \"allow = ADDRESS\" to [listen %s] in %s",
+	    v->name, lists->conf_file);
+	collect(&lists->notes, report_text(note));
+	snprintf(lists->noted, sizeof(lists->noted), "%s", v->name);
+}
+
+static void
+get_status(const struct control_env *env, struct varlink_call *call)
+{
+	struct listen_lists lists = {env->conf_file, json_array(), json_array(), ""};
+	struct status_view status;
+
+	core_status(env->core, &status);
+	core_each_listen(env->core, add_listener, &lists);
+	varlink_reply(call, report_status(&status, env->version, lists.listeners, lists.notes));
+}
+
+static void
+open_region(const struct control_env *env, struct varlink_call *call)
+{
+	const char *which = varlink_text(call, "which");
+	struct region_view view;
+	int fd, r;
+
+	if (which == NULL)
+		which = "";
+	r = core_open_region(env->core, which, &view, &fd);
+	if (r == 0)
+		varlink_reply_fd(call, json_pack("{s:o}", "region", report_region(&view)), fd);
+	else if (which[0] == '\0' && (r == -ENODATA || r == -ENOENT))
+		varlink_fail(call, "io.rwriter.NoArrival", "nothing has arrived yet");
+	else if (r == -ENODATA)
+		varlink_fail(call, "io.rwriter.NoArrival",
+		    "%s: nothing lies whole in the region now", which);
+	else if (r == -ENOENT)
+		varlink_fail(call, "io.rwriter.NoSuchRegion",
+		    "%s: no region has this number or peer", which);
+	else
+		varlink_fail(
+		    call, "io.rwriter.Failed", "the region cannot be opened: %s", strerror(-r));
+}
+
+static void
+start_write(const struct control_env *env, struct varlink_call *call)
+{
+	write_start(env->core, call);
+}
+
+/* ---- administering ---- */
+
+static void
+release(const struct control_env *env, struct varlink_call *call)
+{
+	uint32_t id = varlink_number(call, "id");
+
+	if (core_release(env->core, id) < 0) {
+		varlink_fail(call, "io.rwriter.NoSuchRegion", "no region %" PRIu32, id);
+		return;
+	}
+	log_info("region %" PRIu32 ": released by uid %u", id, (unsigned)call->uid);
+	varlink_reply(call, json_object());
+}
+
+static void
+disconnect(const struct control_env *env, struct varlink_call *call)
+{
+	unsigned n = core_disconnect(env->core, varlink_text(call, "peer"));
+
+	if (n == 0) {
+		varlink_fail(call, "io.rwriter.NotConnected", "no connection with %s",
+		    varlink_text(call, "peer"));
+		return;
+	}
+	log_info("%u connections ended by uid %u", n, (unsigned)call->uid);
+	varlink_reply(call, json_pack("{s:I}", "connections", (json_int_t)n));
+}
+
+static void
+reload(const struct control_env *env, struct varlink_call *call)
+{
+	char errors[4096] = "";
+	int r = env->reload(env->arg, errors, sizeof(errors));
+
+	if (r < 0) {
+		if (errors[0] == '\0')
+			snprintf(errors, sizeof(errors), "%s", strerror(-r));
+		varlink_error(
+		    call, "io.rwriter.ReloadFailed", json_pack("{s:s}", "errors", errors));
+		return;
+	}
+	varlink_reply(call, json_object());
+}
+
+/* ---- org.varlink.service ---- */
+
+static void
+get_info(const struct control_env *env, struct varlink_call *call)
+{
+	varlink_reply(call, json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "rwriter",
+				"product", "rwriterd", "version", env->version, "url", "",
+				"interfaces", "org.varlink.service", "io.rwriter"));
+}
+
+static const char SERVICE_INTERFACE[] =
+    "# What every Varlink service tells about itself.\n"
+    "interface org.varlink.service\n"
+    "\n"
+    "method GetInfo() -> (\n"
+    "  vendor: string,\n"
+    "  product: string,\n"
+    "  version: string,\n"
+    "  url: string,\n"
+    "  interfaces: []string\n"
+    ")\n"
+    "\n"
+    "method GetInterfaceDescription(interface: string) -> (description: string)\n"
+    "\n"
+    "error InterfaceNotFound (interface: string)\n"
+    "error MethodNotFound (method: string)\n"
+    "error MethodNotImplemented (method: string)\n"
+    "error InvalidParameter (parameter: string)\n"
+    "error PermissionDenied ()\n"
+    "error ExpectedMore ()\n";
+
+static const struct {
+	const char *name, *description;
+} INTERFACES[] = {
+    {"io.rwriter", INTERFACE},
+    {"org.varlink.service", SERVICE_INTERFACE},
+};
+
+static void
+get_interface_description(const struct control_env *env, struct varlink_call *call)
+{
+	const char *name = varlink_text(call, "interface");
+
+	(void)env;
+	for (size_t i = 0; i < sizeof(INTERFACES) / sizeof(INTERFACES[0]); i++)
+		if (strcmp(name, INTERFACES[i].name) == 0) {
+			varlink_reply(
+			    call, json_pack("{s:s}", "description", INTERFACES[i].description));
+			return;
+		}
+	varlink_error(
+	    call, "org.varlink.service.InterfaceNotFound", json_pack("{s:s}", "interface", name));
+}
+
+/* ---- the table, and its dispatcher ---- */
+
+static const struct method METHODS[] = {
+    {
+	.name = "io.rwriter.Write",
+	.privilege = TRANSFER,
+	.descriptor = true,
+	.fn = start_write,
+	.parameters =
+	    {
+		{.name = "peer", .type = TEXT},
+		{.name = "region", .type = TEXT, .optional = true},
+		{.name = "name", .type = TEXT},
+		{.name = "size", .type = NUMBER, .optional = true},
+		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
+	    },
+    },
+    {
+	.name = "io.rwriter.OpenRegion",
+	.privilege = OBSERVE,
+	.fn = open_region,
+	.parameters = {{.name = "which", .type = TEXT, .optional = true}},
+    },
+    {.name = "io.rwriter.ListRegions", .privilege = OBSERVE, .fn = list_regions},
+    {.name = "io.rwriter.ListPeers", .privilege = OBSERVE, .fn = list_peers},
+    {.name = "io.rwriter.GetStatus", .privilege = OBSERVE, .fn = get_status},
+    {
+	.name = "io.rwriter.Release",
+	.privilege = ADMINISTER,
+	.fn = release,
+	.parameters = {{.name = "id", .type = NUMBER, .max = UINT32_MAX}},
+    },
+    {
+	.name = "io.rwriter.Disconnect",
+	.privilege = ADMINISTER,
+	.fn = disconnect,
+	.parameters = {{.name = "peer", .type = TEXT}},
+    },
+    {.name = "io.rwriter.Reload", .privilege = ADMINISTER, .fn = reload},
+    {.name = "org.varlink.service.GetInfo", .privilege = OBSERVE, .fn = get_info},
+    {
+	.name = "org.varlink.service.GetInterfaceDescription",
+	.privilege = OBSERVE,
+	.fn = get_interface_description,
+	.parameters = {{.name = "interface", .type = TEXT}},
+    },
+};
+
+static const struct method *
+find_method(const char *name)
+{
+	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++)
+		if (strcmp(name, METHODS[i].name) == 0)
+			return &METHODS[i];
+	return NULL;
+}
+
+static void
+not_found(struct varlink_call *call)
+{
+	const char *dot = strrchr(call->method, '.');
+	size_t len = dot != NULL ? (size_t)(dot - call->method) : 0;
+
+	for (size_t i = 0; i < sizeof(INTERFACES) / sizeof(INTERFACES[0]); i++)
+		if (strlen(INTERFACES[i].name) == len &&
+		    strncmp(call->method, INTERFACES[i].name, len) == 0) {
+			varlink_error(call, "org.varlink.service.MethodNotFound",
+			    json_pack("{s:s}", "method", call->method));
+			return;
+		}
+	varlink_error(call, "org.varlink.service.InterfaceNotFound",
+	    json_pack("{s:s%}", "interface", call->method, len));
+}
+
+/* Whoever may open the socket may observe and transfer. */
+static bool
+permitted(const struct method *method, uid_t uid)
+{
+	return method->privilege != ADMINISTER || uid == 0 || uid == geteuid();
+}
+
+static void
+refuse(const struct method *method, struct varlink_call *call)
+{
+	varlink_fail(call, "io.rwriter.PermissionDenied",
+	    "%s is for root and for uid %u, which rwriterd runs as: try it with sudo",
+	    strrchr(method->name, '.') + 1, (unsigned)geteuid());
+}
+
+static bool
+value_fits(const struct parameter *p, const json_t *value)
+{
+	json_int_t max = p->max != 0 ? (json_int_t)p->max : INT64_MAX;
+
+	if (p->type == TEXT)
+		return json_is_string(value);
+	return json_is_integer(value) && json_integer_value(value) >= 0 &&
+	       json_integer_value(value) <= max;
+}
+
+/* The name of the first parameter that is missing or of the wrong type, or that nobody knows; else
+ * NULL. */
+static const char *
+find_bad_parameter(const struct method *method, json_t *parameters)
+{
+	size_t known = 0;
+	const char *key;
+	json_t *value;
+
+	for (const struct parameter *p = method->parameters; p->name != NULL; p++) {
+		value = json_object_get(parameters, p->name);
+		known += value != NULL;
+		if (p->optional && (value == NULL || json_is_null(value)))
+			continue;
+		if (!value_fits(p, value))
+			return p->name;
+	}
+	if (known == json_object_size(parameters))
+		return NULL;
+	json_object_foreach(parameters, key, value)
+	{
+		const struct parameter *p = method->parameters;
+
+		while (p->name != NULL && strcmp(p->name, key) != 0)
+			p++;
+		if (p->name == NULL)
+			return key;
+	}
+	return NULL;
+}
+
+void
+methods_call(void *arg, struct varlink_call *call)
+{
+	const struct method *method = find_method(call->method);
+	const char *bad;
+
+	if (method == NULL) {
+		not_found(call);
+		return;
+	}
+	if (!permitted(method, call->uid)) {
+		refuse(method, call);
+		return;
+	}
+	bad = find_bad_parameter(method, call->parameters);
+	if (bad != NULL)
+		bad_parameter(call, bad);
+	else if (method->descriptor && call->fd < 0)
+		varlink_fail(call, "io.rwriter.DescriptorMissing",
+		    "%s needs a descriptor with the first byte of the call", method->name);
+	else
+		method->fn(arg, call);
+}

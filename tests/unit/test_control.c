@@ -1,0 +1,570 @@
+/* test_control.c -- the socket's place, the methods, their privileges and parameters, over a fake
+ * core */
+
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "base/log.h"
+#include "control/control.h"
+#include "control/socket.h"
+#include "unit/client.h"
+#include "unit/fake_core.h"
+
+struct fixture {
+	struct control_env env;
+	struct core core;
+	struct control *control;
+	struct test_client *client;
+	char path[64];
+	int reload_result;
+};
+
+static uid_t fake_uid = -1; /* what the kernel is made to say of clients; -1: the truth */
+static char last_log[1024];
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+
+int
+__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	int r = __real_getsockopt(fd, level, name, value, len);
+
+	if (r == 0 && level == SOL_SOCKET && name == SO_PEERCRED && fake_uid != (uid_t)-1)
+		((struct ucred *)value)->uid = fake_uid;
+	return r;
+}
+
+static void
+on_log(enum log_level level, const char *line)
+{
+	(void)level;
+	snprintf(last_log, sizeof(last_log), "%s", line);
+}
+
+static int
+on_reload(void *arg, char *errors, size_t size)
+{
+	struct fixture *f = arg;
+
+	if (f->reload_result < 0)
+		snprintf(errors, size, "rwriter.conf:3: listen.port: what is a port?\n");
+	return f->reload_result;
+}
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	fake_uid = -1;
+	last_log[0] = '\0';
+	log_set_sink(on_log);
+	snprintf(f->path, sizeof(f->path), "test_control.%d", (int)getpid());
+	assert_int_equal(loop_new(&f->core.loop), 0);
+	fake_core_fill(&f->core);
+	f->env = (struct control_env){
+	    .loop = f->core.loop,
+	    .core = &f->core,
+	    .path = f->path,
+	    .version = "0.1.0",
+	    .conf_file = "/etc/rwriter/rwriter.conf",
+	    .reload = on_reload,
+	    .arg = f,
+	};
+	assert_int_equal(control_new(&f->env, &f->control), 0);
+	f->client = client_new(f->core.loop, f->path);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	client_free(f->client);
+	control_free(f->control);
+	assert_int_equal(access(f->path, F_OK), -1);
+	loop_free(f->core.loop);
+	log_set_sink(NULL);
+	free(f);
+	return 0;
+}
+
+/* A client whom the kernel says to be of this uid. */
+static struct test_client *
+client_as(struct fixture *f, uid_t uid)
+{
+	struct test_client *c;
+
+	fake_uid = uid;
+	c = client_new(f->core.loop, f->path);
+	json_decref(client_call(c, "{\"method\":\"io.rwriter.GetStatus\"}"));
+	fake_uid = -1;
+	return c;
+}
+
+static json_t *
+write_call(struct fixture *f, const char *parameters, bool more, int fd)
+{
+	char call[512];
+
+	snprintf(call, sizeof(call),
+	    "{\"method\":\"io.rwriter.Write\",\"more\":%s,\"parameters\":%s}",
+	    more ? "true" : "false", parameters);
+	client_send_raw(f->client, call, strlen(call) + 1, &fd, fd >= 0);
+	return client_receive(f->client);
+}
+
+static int
+memory_file(size_t size)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, size), 0);
+	return fd;
+}
+
+static const char *
+text_at(json_t *answer, const char *object, const char *key)
+{
+	json_t *o = json_object_get(json_object_get(answer, "parameters"), object);
+
+	return json_string_value(json_object_get(o, key));
+}
+
+/* ---- looking ---- */
+
+static void
+regions(void **state)
+{
+	struct fixture *f = *state;
+	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListRegions\"}");
+	json_t *list = json_object_get(json_object_get(answer, "parameters"), "regions");
+	json_t *expected = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, "
+				     "s:s, s:{s:s, s:i, s:s, s:s}}",
+	    "id", 4, "region", "default", "peer", "c", "claimedName", "a", "address", "10.0.0.4",
+	    "fabric", "verbs", "device", "mlx5_0", "state", "granted", "size", 4096, "arrivals", 1,
+	    "bytes", 17, "receiveCompletions", 0, "grantedAt", "2025-11-29T16:54:40.123Z",
+	    "lastArrival", "name", "hello.txt", "length", 17, "crc32c", "9b6a4ff3", "time",
+	    "2025-11-29T16:54:40.123Z");
+	char crc[9];
+
+	snprintf(crc, sizeof(crc), "%08x", crc32c(0, "Hello RDMA Write!", 17));
+	json_object_set_new(json_object_get(expected, "lastArrival"), "crc32c", json_string(crc));
+	assert_int_equal(json_array_size(list), 4);
+	assert_true(json_equal(json_array_get(list, 3), expected));
+	assert_true(json_is_null(json_object_get(json_array_get(list, 2), "lastArrival")));
+	json_decref(answer);
+	json_decref(expected);
+}
+
+static void
+peers(void **state)
+{
+	struct fixture *f = *state;
+	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListPeers\"}");
+	json_t *list = json_object_get(json_object_get(answer, "parameters"), "peers");
+	json_t *expected = json_pack("{s:s, s:n, s:n, s:b, s:n, s:s, s:n, s:n, s:n, s:i, s:i, s:s}",
+	    "name", "spare", "claimedName", "address", "configured", 1, "direction", "state",
+	    "idle", "fabric", "device", "since", "transfers", 0, "queued", 0, "lastError",
+	    "connection refused");
+
+	assert_int_equal(json_array_size(list), 2);
+	assert_true(json_equal(json_array_get(list, 1), expected));
+	json_decref(answer);
+	json_decref(expected);
+}
+
+static void
+status(void **state)
+{
+	struct fixture *f = *state;
+	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.GetStatus\"}");
+	json_t *p = json_object_get(answer, "parameters");
+	json_t *notes = json_object_get(p, "notes");
+
+	assert_string_equal(json_string_value(json_object_get(p, "version")), "0.1.0");
+	assert_string_equal(json_string_value(json_object_get(p, "state")), "ready");
+	assert_string_equal(json_string_value(json_object_get(p, "bootId")), "01020304050607ef");
+	assert_int_equal(json_integer_value(json_object_get(p, "upNs")), 8 * NSEC_PER_SEC);
+	assert_int_equal(json_array_size(json_object_get(p, "listeners")), 3);
+	assert_int_equal(json_array_size(notes), 1); /* one for the two fabrics of one section */
+	assert_string_equal(json_string_value(json_array_get(notes, 0)),
+	    "no other machine may write here yet: add \"allow = ADDRESS\" to [listen default] in "
+	    "/etc/rwriter/rwriter.conf");
+	json_decref(answer);
+}
+
+static void
+open_region(void **state)
+{
+	static const struct {
+		const char *parameters, *error, *text;
+	} CASES[] = {
+	    {"{\"which\":\"9\"}", "io.rwriter.NoSuchRegion", "9: no region"},
+	    {"{\"which\":\"3\"}", "io.rwriter.NoArrival", "3: nothing lies whole"},
+	};
+	struct fixture *f = *state;
+	char call[256], buf[64];
+	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.OpenRegion\"}");
+
+	assert_string_equal(text_at(answer, "region", "peer"), "c");
+	json_decref(answer);
+	answer = client_call(
+	    f->client, "{\"method\":\"io.rwriter.OpenRegion\",\"parameters\":{\"which\":\"c\"}}");
+	assert_true(f->client->got_fd >= 0);
+	assert_int_equal(pread(f->client->got_fd, buf, 17, 0), 17);
+	assert_memory_equal(buf, "Hello RDMA Write!", 17);
+	json_decref(answer);
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		snprintf(call, sizeof(call),
+		    "{\"method\":\"io.rwriter.OpenRegion\",\"parameters\":%s}",
+		    CASES[i].parameters);
+		assert_answer(client_call(f->client, call), CASES[i].error, "text", CASES[i].text);
+	}
+	f->core.n_regions = 0;
+	assert_answer(client_call(f->client, "{\"method\":\"io.rwriter.OpenRegion\"}"),
+	    "io.rwriter.NoArrival", "text", "nothing has arrived yet");
+}
+
+/* ---- writing ---- */
+
+static void
+write_arrives(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(100000);
+	json_t *answer = write_call(f,
+	    "{\"peer\":\"b\",\"name\":\"zeros\",\"region\":\"r\",\"timeoutMs\":1500,\"size\":null}",
+	    false, fd);
+
+	assert_null(json_object_get(answer, "error"));
+	assert_null(json_object_get(answer, "continues"));
+	assert_string_equal(text_at(answer, "transfer", "state"), "arrived");
+	assert_string_equal(text_at(answer, "transfer", "name"), "zeros");
+	assert_int_equal(strlen(text_at(answer, "transfer", "crc32c")), 8);
+	assert_string_equal(f->core.region, "r");
+	assert_int_equal(f->core.timeout_ns, 1500 * NSEC_PER_MSEC);
+	assert_int_equal(f->core.uid, getuid());
+	json_decref(answer);
+	close(fd);
+}
+
+static void
+write_tells_progress(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(300000), continues = 0;
+	json_t *answer = write_call(f, "{\"peer\":\"b\",\"name\":\"zeros\"}", true, fd);
+
+	while (json_is_true(json_object_get(answer, "continues"))) {
+		assert_string_equal(text_at(answer, "transfer", "state"), "sending");
+		assert_null(text_at(answer, "transfer", "crc32c"));
+		json_decref(answer);
+		answer = client_receive(f->client);
+		continues++;
+	}
+	assert_true(continues >= 4);
+	assert_string_equal(text_at(answer, "transfer", "state"), "arrived");
+	json_decref(answer);
+	close(fd);
+}
+
+static void
+write_ends_badly(void **state)
+{
+	static const struct {
+		const char *peer, *error, *state, *code;
+	} CASES[] = {
+	    {"closed", "io.rwriter.TransferRefused", "refused", "address"},
+	    {"small", "io.rwriter.TransferRefused", "refused", "size"},
+	    {"evil", "io.rwriter.TransferFailed", "failed", "internal"},
+	    {"late", "io.rwriter.TransferDeadline", "deadline", NULL},
+	};
+	struct fixture *f = *state;
+	int fd = memory_file(0);
+	char parameters[64];
+
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		snprintf(parameters, sizeof(parameters), "{\"peer\":\"%s\",\"name\":\"x\"}",
+		    CASES[i].peer);
+		json_t *answer = write_call(f, parameters, false, fd);
+		const char *code = text_at(answer, "transfer", "code");
+
+		assert_string_equal(
+		    json_string_value(json_object_get(answer, "error")), CASES[i].error);
+		assert_string_equal(text_at(answer, "transfer", "state"), CASES[i].state);
+		assert_string_equal(
+		    code != NULL ? code : "", CASES[i].code != NULL ? CASES[i].code : "");
+		json_decref(answer);
+	}
+	close(fd);
+}
+
+static void
+write_does_not_begin(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(0);
+
+	assert_answer(write_call(f, "{\"peer\":\"b\",\"name\":\"x\"}", false, -1),
+	    "io.rwriter.DescriptorMissing", "text", "first byte");
+	assert_answer(write_call(f, "{\"peer\":\"nobody\",\"name\":\"x\"}", false, fd),
+	    "io.rwriter.NotStarted", "text", "nobody: no such peer");
+	close(fd);
+}
+
+static void
+write_ends_with_its_connection(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(10);
+	json_t *answer = write_call(f, "{\"peer\":\"slow\",\"name\":\"x\"}", true, fd);
+
+	assert_true(json_is_true(json_object_get(answer, "continues")));
+	json_decref(answer);
+	close(f->client->fd);
+	f->client->fd = -1;
+	for (int i = 0; i < 10; i++)
+		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
+	assert_int_equal(f->core.cancelled, 1);
+	close(fd);
+}
+
+static void
+write_ends_with_the_server(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(10);
+
+	json_decref(write_call(f, "{\"peer\":\"slow\",\"name\":\"x\"}", true, fd));
+	f->control = control_free(f->control);
+	assert_int_equal(f->core.cancelled, 1);
+	close(fd);
+}
+
+/* ---- privileges and parameters ---- */
+
+static void
+privileges(void **state)
+{
+	static const char *const ADMINISTER[] = {
+	    "{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":1}}",
+	    "{\"method\":\"io.rwriter.Disconnect\",\"parameters\":{\"peer\":\"10.0.0.1\"}}",
+	    "{\"method\":\"io.rwriter.Reload\"}",
+	};
+	struct fixture *f = *state;
+	struct test_client *stranger = client_as(f, geteuid() + 1000), *root = client_as(f, 0),
+			   *self = client_as(f, geteuid());
+
+	for (size_t i = 0; i < 3; i++)
+		assert_answer(client_call(stranger, ADMINISTER[i]), "io.rwriter.PermissionDenied",
+		    "text", "is for root and for uid");
+	assert_int_equal(f->core.n_regions, 4);
+	assert_answer(client_call(stranger, "{\"method\":\"io.rwriter.ListRegions\"}"), "", "", "");
+	assert_answer(client_call(root, ADMINISTER[0]), "", "", "");
+	assert_int_equal(f->core.n_regions, 3);
+	assert_answer(client_call(self, ADMINISTER[1]), "", "", "");
+	assert_answer(client_call(self, ADMINISTER[2]), "", "", "");
+	client_free(stranger);
+	client_free(root);
+	client_free(self);
+}
+
+static void
+parameters(void **state)
+{
+	static const struct {
+		const char *call, *parameter;
+	} CASES[] = {
+	    {"{\"method\":\"io.rwriter.ListRegions\",\"parameters\":{\"peeer\":1}}", "peeer"},
+	    {"{\"method\":\"io.rwriter.Release\"}", "id"},
+	    {"{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":\"1\"}}", "id"},
+	    {"{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":-1}}", "id"},
+	    {"{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":1.5}}", "id"},
+	    {"{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":4294967297}}", "id"},
+	    {"{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":null}}", "id"},
+	    {"{\"method\":\"io.rwriter.OpenRegion\",\"parameters\":{\"which\":1}}", "which"},
+	    {"{\"method\":\"io.rwriter.Write\",\"parameters\":{\"name\":\"x\"}}", "peer"},
+	    {"{\"method\":\"io.rwriter.Write\",\"parameters\":{\"peer\":\"b\",\"name\":\"x\","
+	     "\"timeoutMs\":9000000000000000000}}",
+		"timeoutMs"},
+	    {"{\"method\":\"io.rwriter.Write\",\"parameters\":{\"peer\":\"b\",\"name\":\"x\",\"X\":"
+	     "null}}",
+		"X"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		assert_answer(client_call(f->client, CASES[i].call),
+		    "org.varlink.service.InvalidParameter", "parameter", CASES[i].parameter);
+	assert_int_equal(f->core.n_regions, 4);
+	assert_answer(client_call(f->client,
+			  "{\"method\":\"io.rwriter.OpenRegion\",\"parameters\":{\"which\":null}}"),
+	    "", "", "");
+}
+
+static void
+administering(void **state)
+{
+	struct fixture *f = *state;
+	json_t *answer;
+
+	assert_answer(client_call(f->client,
+			  "{\"method\":\"io.rwriter.Release\",\"parameters\":{\"id\":77}}"),
+	    "io.rwriter.NoSuchRegion", "text", "no region 77");
+	assert_answer(
+	    client_call(f->client,
+		"{\"method\":\"io.rwriter.Disconnect\",\"parameters\":{\"peer\":\"\\u001b[1m\"}}"),
+	    "io.rwriter.NotConnected", "text", "no connection with ");
+	answer = client_call(f->client,
+	    "{\"method\":\"io.rwriter.Disconnect\",\"parameters\":{\"peer\":\"10.0.0.1\"}}");
+	assert_int_equal(json_integer_value(
+			     json_object_get(json_object_get(answer, "parameters"), "connections")),
+	    1);
+	json_decref(answer);
+	f->reload_result = -EINVAL;
+	assert_answer(client_call(f->client, "{\"method\":\"io.rwriter.Reload\"}"),
+	    "io.rwriter.ReloadFailed", "errors", "what is a port?");
+}
+
+static void
+service(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_answer(client_call(f->client, "{\"method\":\"org.varlink.service.GetInfo\"}"), "",
+	    "version", "0.1.0");
+	assert_answer(
+	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+				   "\"parameters\":{\"interface\":\"io.rwriter\"}}"),
+	    "", "description", "interface io.rwriter\n");
+	assert_answer(
+	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+				   "\"parameters\":{\"interface\":\"io.other\"}}"),
+	    "org.varlink.service.InterfaceNotFound", "interface", "io.other");
+	assert_answer(client_call(f->client, "{\"method\":\"io.rwriter.Fly\"}"),
+	    "org.varlink.service.MethodNotFound", "method", "io.rwriter.Fly");
+	assert_answer(client_call(f->client, "{\"method\":\"io.other.Fly\"}"),
+	    "org.varlink.service.InterfaceNotFound", "interface", "io.other");
+	assert_answer(client_call(f->client, "{\"method\":\"Fly\"}"),
+	    "org.varlink.service.InterfaceNotFound", "interface", "");
+}
+
+/* Every method and every parameter of the table is in the interface definition: the two cannot
+ * part. */
+static void
+description_is_complete(void **state)
+{
+	static const char *const METHODS[] = {"Write(", "OpenRegion(", "ListRegions(", "ListPeers(",
+	    "GetStatus(", "Release(", "Disconnect(", "Reload("};
+	struct fixture *f = *state;
+	json_t *answer =
+	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+				   "\"parameters\":{\"interface\":\"io.rwriter\"}}");
+	const char *text = json_string_value(
+	    json_object_get(json_object_get(answer, "parameters"), "description"));
+
+	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
+		char call[128];
+
+		assert_non_null(strstr(text, METHODS[i]));
+		snprintf(call, sizeof(call),
+		    "{\"method\":\"io.rwriter.%.*s\",\"parameters\":{\"?\":0}}",
+		    (int)strlen(METHODS[i]) - 1, METHODS[i]);
+		assert_answer(client_call(f->client, call), "org.varlink.service.InvalidParameter",
+		    "parameter", "");
+	}
+	json_decref(answer);
+}
+
+/* ---- the socket's place ---- */
+
+static void
+place(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+	struct control *second;
+	char path[200];
+	int fd;
+
+	assert_int_equal(stat(f->path, &st), 0);
+	assert_int_equal(
+	    st.st_mode & 0777, getgrnam("rwriter") != NULL && geteuid() == 0 ? 0660 : 0600);
+	assert_int_equal(control_new(&f->env, &second), -EADDRINUSE);
+	assert_non_null(strstr(last_log, "another rwriterd"));
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(control_socket_listen(path, &fd), -ENAMETOOLONG);
+	assert_non_null(strstr(last_log, "at most 107"));
+	assert_int_equal(control_socket_listen("no-such-directory/s", &fd), -ENOENT);
+	assert_int_equal(control_socket_listen("/dev/null", &fd), -EEXIST);
+	assert_int_equal(access("/dev/null", F_OK), 0);
+}
+
+static void
+stale_socket_and_own_directory(void **state)
+{
+	char dir[64], own[80], path[96];
+	int fd;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "test_control.dir.%d", (int)getpid());
+	snprintf(own, sizeof(own), "%s/rwriter", dir);
+	snprintf(path, sizeof(path), "%s/io.rwriter", own);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(control_socket_listen(path, &fd), 0);
+	close(fd); /* as a daemon that died leaves it */
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(control_socket_listen(path, &fd), 0);
+	close(client_connect(path));
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(own), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(regions),
+	    T(peers),
+	    T(status),
+	    T(open_region),
+	    T(write_arrives),
+	    T(write_tells_progress),
+	    T(write_ends_badly),
+	    T(write_does_not_begin),
+	    T(write_ends_with_its_connection),
+	    T(write_ends_with_the_server),
+	    T(privileges),
+	    T(parameters),
+	    T(administering),
+	    T(service),
+	    T(description_is_complete),
+	    T(place),
+	    T(stale_socket_and_own_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
