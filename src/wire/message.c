@@ -20,7 +20,7 @@ struct field {
 	uint8_t kind;
 	bool required;
 	uint16_t offset, size;
-	uint64_t absent;
+	uint64_t absent; /* of a U64 */
 };
 
 struct layout {
@@ -101,31 +101,32 @@ union message {
 
 /* ---- encode ---- */
 
+static bool
+is_absent(const struct field *f, const void *member)
+{
+	static const uint8_t zeros[sizeof(union message)];
+	const void *absent = f->absent ? (const void *)&f->absent : zeros;
+
+	return !memcmp(member, absent, f->kind == TEXT ? 1 : f->size);
+}
+
 static void
 put_field(struct rwp_builder *b, const struct field *f, const void *member)
 {
-	static const uint8_t zeros[16];
-	uint32_t u32;
-	uint64_t u64;
-
+	if (!f->required && is_absent(f, member))
+		return;
 	switch ((enum kind)f->kind) {
 	case TEXT:
-		if (f->required || *(const char *)member)
-			rwp_put(b, f->type, member, strnlen(member, f->size));
+		rwp_put(b, f->type, member, strnlen(member, f->size));
 		break;
 	case U32:
-		memcpy(&u32, member, sizeof(u32));
-		if (f->required || u32 != f->absent)
-			rwp_put_u32(b, f->type, u32);
+		rwp_put_u32(b, f->type, *(const uint32_t *)member);
 		break;
 	case U64:
-		memcpy(&u64, member, sizeof(u64));
-		if (f->required || u64 != f->absent)
-			rwp_put_u64(b, f->type, u64);
+		rwp_put_u64(b, f->type, *(const uint64_t *)member);
 		break;
 	case BYTES:
-		if (f->required || memcmp(member, zeros, f->size))
-			rwp_put(b, f->type, member, f->size);
+		rwp_put(b, f->type, member, f->size);
 		break;
 	}
 }
