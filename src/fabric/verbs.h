@@ -1,0 +1,222 @@
+/* verbs.h -- what the files of the verbs back end share; nobody else includes it
+ *
+ *   verbs.c       the operations, opening and closing, CM channels
+ *   verbs_port.c  listening
+ *   verbs_cm.c    one connection: its states, its CM events, its end
+ *   verbs_join.c  rdma_connect where it blocks: a job that a signal interrupts
+ *   verbs_qp.c    queue pairs, writes, completions
+ *   verbs_mem.c   registered memory
+ *   verbs_dev.c   what the connections of one device share; asynchronous events
+ *
+ * One thread owns the channels, the ids and the queue pairs: the loop's. Only registering,
+ * deregistering and a blocking rdma_connect run elsewhere. CLOSED is emitted from a deferred task,
+ * so that nothing dies under a function that is still reading events.
+ */
+
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "fabric/fabric.h"
+#include "loop/loop.h"
+#include "loop/work.h"
+
+#define VERBS_DETAIL 320
+#define VERBS_INLINE 256 /* bytes wanted to be copied into the request itself: records, lines */
+
+struct verbs {
+	struct fabric base;
+	struct rdma_event_channel *channel; /* of listeners and of the connections they bring */
+	struct loop_io *io;
+	struct list ports, devices;
+	struct list
+	    lingering;    /* connections freed by their owner while an iWARP device shook hands */
+	unsigned n_conns; /* not freed */
+};
+
+struct verbs_port {
+	struct fabric_port base;
+	struct list node; /* in verbs.ports */
+	struct rdma_cm_id *id;
+	char device[64];       /* "": any */
+	struct loop_task news; /* PORT_UP or PORT_DOWN, once listen() has returned */
+	struct loop_task grave;
+	int error;
+	char detail[VERBS_DETAIL];
+};
+
+/* What the connections of one device share; exists while one of them uses the device. */
+struct verbs_device {
+	struct verbs *verbs;
+	struct list node;  /* in verbs.devices */
+	struct list conns; /* all that hold it */
+	struct ibv_context *context;
+	struct ibv_device_attr attr;
+	struct ibv_comp_channel *channel;
+	struct loop_io *channel_io, *async_io;
+	struct ibv_cq *guard; /* see verbs_dev.c */
+	bool iwarp;
+	uint32_t inline_max,
+	    max_recv_wr; /* what the last queue pair was created with; see verbs_qp.c */
+};
+
+enum conn_state {
+	CONN_RESOLVING, /* active: the address */
+	CONN_ROUTING,   /* active: the route */
+	CONN_RESOLVED,  /* active: request() is awaited */
+	CONN_CONNECTING,
+	CONN_REQUESTED, /* passive: accept() or reject() is awaited */
+	CONN_ACCEPTING,
+	CONN_ESTABLISHED,
+	CONN_ENDING, /* why is known, or waited for a moment; CLOSED comes */
+	CONN_CLOSED,
+};
+
+/* The send queue: all counters count work requests since the start. */
+struct verbs_queue {
+	struct ibv_cq *cq, *recv_cq;
+	uint32_t depth;
+	uint32_t inline_max;
+	uint64_t message_max;
+	uint64_t posted, completed, signalled; /* signalled: the last one that was */
+	uint64_t *cookies; /* by work request, modulo depth: the newest cookie up to there */
+	uint64_t cookie, reported;
+	bool starved; /* write() said -EAGAIN: a WRITTEN is owed */
+
+	/* The call that is being posted: it may be longer than the queue. */
+	struct fabric_write held[FABRIC_WRITES_MAX];
+	unsigned n_held, at;
+	size_t offset; /* in held[at] */
+};
+
+struct verbs_conn {
+	struct fabric_conn base;
+	struct verbs *verbs;
+	enum conn_state state;
+	bool active;
+	bool hung_up; /* rdma_disconnect was called */
+	bool shaking; /* an iWARP device shakes hands: see close_conn() */
+	bool freed;
+	struct rdma_cm_id *id;
+	struct rdma_event_channel
+	    *channel; /* active: its own, so that rdma_connect may block on it */
+	struct loop_io *io;
+	struct verbs_join *join; /* rdma_connect that runs */
+	struct loop_timer *timer;
+	struct loop_task closing, grave;
+
+	struct verbs_device *device; /* NULL before conn_prepare() */
+	struct list node;            /* in device->conns */
+	struct list lingering;       /* in verbs->lingering */
+	struct ibv_pd *pd;
+	struct verbs_queue queue; /* its queue pair is id->qp */
+	unsigned n_mems;
+
+	enum fabric_cause cause;
+	char detail[VERBS_DETAIL];
+	uint8_t word[256]; /* private data of a reject */
+	size_t word_len;
+	struct fabric_info info;
+};
+
+/* A CM event, copied so that the original could be acknowledged before anything is done about it.
+ */
+struct cm_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct rdma_cm_id *id, *listener;
+	uint8_t data[256];
+	size_t data_len;
+};
+
+/* ---- verbs.c ---- */
+
+void verbs_emit(struct verbs *v, const struct fabric_event *event);
+void verbs_defer(struct verbs *v, struct loop_task *task);
+void verbs_bury(struct verbs *v, struct loop_task *task);
+/* An event channel that does not block, watched. 0 or a negative errno. */
+int verbs_channel_new(struct verbs *v, loop_io_fn *fn, void *arg, struct rdma_event_channel **ret,
+    struct loop_io **ret_io);
+void verbs_channel_drain(struct verbs *v, struct rdma_event_channel *channel);
+int verbs_nonblocking(int fd);
+bool verbs_is_iwarp(const struct ibv_context *context);
+
+/* ---- verbs_port.c ---- */
+
+int verbs_listen(struct fabric *f, const struct sockaddr *address, const char *device, void *owner,
+    struct fabric_port **ret);
+void verbs_unlisten(struct fabric_port *base);
+struct verbs_port *verbs_port_find(struct verbs *v, const struct rdma_cm_id *id);
+void verbs_port_event(struct verbs_port *p, const struct cm_event *e);
+
+/* ---- verbs_cm.c ---- */
+
+int verbs_connect(
+    struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret);
+int verbs_request(struct fabric_conn *base, const void *data, size_t len);
+int verbs_accept(struct fabric_conn *base, const void *data, size_t len);
+void verbs_reject(struct fabric_conn *base, const void *data, size_t len);
+void verbs_stop(struct fabric_conn *base);
+void verbs_conn_free(struct fabric_conn *base);
+void verbs_describe(struct fabric_conn *base, struct fabric_info *ret);
+
+/* The passive side of a request; takes the id. NULL: no memory, the id is still the caller's. */
+struct verbs_conn *conn_new_passive(struct verbs *v, struct rdma_cm_id *id);
+void conn_event(struct verbs_conn *c, const struct cm_event *e);
+/* The device is held and there is a PD; 0, or a negative errno and the connection ends. */
+int conn_prepare(struct verbs_conn *c);
+/* The connection ends at the end of this turn. Only the first cause counts, but any is better than
+ * unknown. */
+void conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for an errno, which becomes the cause. */
+void conn_end_errno(struct verbs_conn *c, const char *what, int error);
+/* It has ended, and an event that says why may still be on its way: wait for it a moment. */
+void conn_end_unexplained(struct verbs_conn *c, const char *detail);
+/* After CLOSED: lets go of everything, if it has to be of a handshake that is not over. */
+void conn_finish(struct verbs_conn *c);
+/* Lets go of what must outlive the last memory. Does nothing before CLOSED, or while memory is
+ * left. */
+void conn_release(struct verbs_conn *c);
+
+/* ---- verbs_join.c ---- */
+
+/* The signal that interrupts rdma_connect; 0 or a negative errno. */
+int join_init(void);
+/* Does rdma_connect on a worker; conn_join_done() follows. 0 or -ENOMEM. */
+int join_start(struct verbs_conn *c, const struct rdma_conn_param *param);
+/* True: nobody uses the id any more. False: interrupted, call again until it is true. */
+bool join_cancel(struct verbs_conn *c);
+void conn_join_done(struct verbs_conn *c, int error);
+
+/* ---- verbs_qp.c ---- */
+
+/* 0, or a negative errno and the connection ends. */
+int queue_open(struct verbs_conn *c);
+/* After both of these no peer reaches any memory of the connection, and no source is read. */
+void queue_disable(struct verbs_conn *c);
+void queue_close(struct verbs_conn *c);
+int verbs_write(struct fabric_conn *base, const struct fabric_write *w, unsigned n);
+/* Takes all completions. */
+void queue_poll(struct verbs_conn *c);
+uint64_t queue_count_receives(struct verbs_conn *c);
+
+/* ---- verbs_mem.c ---- */
+
+int verbs_mem_add(struct fabric_conn *base, void *addr, size_t len, unsigned access, void *owner,
+    struct fabric_mem **ret);
+void verbs_mem_drop(struct fabric_mem *base);
+uint32_t mem_lkey(const struct fabric_mem *base);
+
+/* ---- verbs_dev.c ---- */
+
+int device_get(struct verbs *v, struct verbs_conn *c);
+void device_put(struct verbs_conn *c);
+/* Takes all asynchronous events. */
+void device_poll_async(struct verbs_device *d);
+/* "rxe0, siw0", or "none". */
+void device_names(char *buf, size_t size);
+bool device_exists(const char *name);
