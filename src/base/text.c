@@ -386,6 +386,8 @@ text_address_match(const struct sockaddr *a, const struct sockaddr *network, uns
 
 	if (x.bytes == NULL || x.family != n.family || prefix > 8 * x.len)
 		return false;
+	if (n.scope != 0 && n.scope != x.scope)
+		return false;
 	if (memcmp(x.bytes, n.bytes, whole) != 0)
 		return false;
 	return prefix % 8 == 0 || (x.bytes[whole] ^ n.bytes[whole]) >> rest == 0;

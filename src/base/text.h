@@ -49,7 +49,7 @@ char *text_address(char buf[TEXT_ADDRESS_MAX], const struct sockaddr *sa);
 char *text_address_port(char buf[TEXT_ADDRESS_MAX], const struct sockaddr *sa);
 /* The same address whatever the port; v4-mapped IPv6 equals its IPv4. */
 bool text_address_equal(const struct sockaddr *a, const struct sockaddr *b);
-/* The first prefix bits are equal (and the family is). */
+/* The first prefix bits are equal (and the family is, and the scope where the network has one). */
 bool text_address_match(const struct sockaddr *a, const struct sockaddr *network, unsigned prefix);
 
 /* Foreign text made safe: valid UTF-8 without control characters, at most size - 1 bytes; each byte

@@ -22,6 +22,7 @@
 #include "conf/loader.h"
 
 #define BLANKS " \t\r\n\v\f"
+#define BOM    "\xef\xbb\xbf" /* some editors begin files with it */
 
 /* ---- sections and options ---- */
 
@@ -134,8 +135,10 @@ read_header(struct loader *l, char *line)
 static const char *
 check_line(struct loader *l, char *line, size_t len)
 {
-	char *start = line + strspn(line, BLANKS), known[OPTION_KEYS_MAX];
+	char *start = line + (l->line == 1 && strncmp(line, BOM, 3) == 0 ? 3 : 0);
+	char known[OPTION_KEYS_MAX];
 
+	start += strspn(start, BLANKS);
 	if (len > LOADER_LINE_MAX)
 		loader_complain(l, NULL, "the line has %zu bytes; at most %d; shorten it", len,
 		    LOADER_LINE_MAX);

@@ -107,8 +107,8 @@ parse_name(const char *value, void *field)
 	return 0;
 }
 
-/* What "%t" stands for, as in systemd.unit(5): of the system for root and for services, else the
- * user's. */
+/* "%t" is the system's for root and for a service of the system, else the user's, as in
+ * systemd.unit(5). */
 static const char *
 runtime_directory(void)
 {
@@ -125,10 +125,10 @@ parse_path(const char *value, void *field)
 	int len = snprintf(path, sizeof(path), "%s%s", expand ? runtime_directory() : "",
 	    expand ? value + strlen("%t") : value);
 
-	if (path[0] != '/' || !text_is_clean(path, strlen(path)))
-		return expand ? -EDOM : -EINVAL;
 	if (len >= (int)sizeof(path))
 		return expand ? -EDOM : -ERANGE;
+	if (path[0] != '/' || !text_is_clean(path, strlen(path)))
+		return expand ? -EDOM : -EINVAL;
 	strcpy(field, path);
 	return 0;
 }

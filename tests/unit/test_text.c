@@ -380,6 +380,9 @@ test_compare(void **state)
 	assert_true(match("2001:db8::1", "2001:db8::", 32));
 	assert_true(match("2001:db8::1", "2001:db8::1", 128));
 	assert_false(match("2001:db8::1", "2001:db8::1", 129));
+	assert_true(match("fe80::1%1", "fe80::1%1", 128));
+	assert_true(match("fe80::1%1", "fe80::", 10));
+	assert_false(match("fe80::1%1", "fe80::1%2", 128));
 	assert_false(match("2001:db9::1", "2001:db8::", 32));
 	assert_true(match("2001:db9::1", "2001:db8::", 31));
 }
