@@ -64,7 +64,7 @@ void
 rwp_put(struct rwp_builder *b, unsigned type, const void *value, size_t len)
 {
 	struct tlv t = {htole16((uint16_t)type), htole16((uint16_t)len)};
-	uint8_t *p = len <= RWP_BLOB_MAX ? extend(b, tlv_size(len)) : extend(b, SIZE_MAX);
+	uint8_t *p = extend(b, len <= RWP_BLOB_MAX ? tlv_size(len) : RWP_BLOB_MAX + 1);
 
 	if (!p)
 		return;
