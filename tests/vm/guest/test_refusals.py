@@ -1,0 +1,93 @@
+"""What is refused, and that the refusal names both numbers, the machine and what to change."""
+
+import pytest
+
+from rwriter import BIN, Daemon
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "big.img"
+    path.write_bytes(bytes(2 * MEBIBYTE))
+    return path
+
+
+def unprivileged(memlock):
+    """rwriterd as nobody, who may lock so many bytes of memory and no more."""
+    return (
+        "prlimit",
+        f"--memlock={memlock}:{memlock}",
+        *"setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --".split(),
+        BIN / "rwriterd",
+    )
+
+
+def test_file_beyond_max_size(make, file):
+    target = make("b", sections={"region default": {"size": "64K", "max-size": "1M"}})
+    writer = make("a", peers=[target])
+    said = writer.refused("write", "b", file)
+    assert 'b refused 2.0 MiB for region "default": it grants at most 1.0 MiB' in said
+    assert "on b: max-size = 2M in [region default]" in said
+
+    # After following the advice:
+    target.configure({"region default": {"max-size": "2M"}})
+    target.rwctl("reload")
+    writer.rwctl("write", "b", file)
+
+
+def test_address_that_is_not_allowed(make, file, device):
+    target = make("b", sections={"listen default": {"allow": "10.8.0.0/24"}})
+    writer = make("a", peers=[target])
+    said = writer.refused("write", "b", file)
+    assert f"refused us: {device.address} is in no allow line of [listen default]" in said
+    assert f'on b: add "allow = {device.address}" under [listen default] in {target.file}' in said
+    assert target.regions() == []
+
+    target.configure({"listen default": {"allow": device.address}})
+    target.rwctl("reload")
+    writer.rwctl("write", "b", file)
+
+
+def test_target_may_not_lock_enough_memory(make, file):
+    """siw counts locked memory for root too; as nobody the limit holds on every device."""
+    limit = MEBIBYTE
+    target = make("b", command=unprivileged(limit))
+    writer = make("a", peers=[target])
+    said = writer.refused("write", "b", file) + target.log.read_text()
+    assert "2.0 MiB" in said and "1.0 MiB" in said  # wanted, limit
+    assert "LimitMEMLOCK" in said
+
+
+def test_writer_may_not_lock_enough_memory(make, file):
+    target = make("b")
+    writer = make("a", peers=[target], command=unprivileged(8192))
+    said = writer.refused("write", "b", file)
+    assert "8.0 KiB" in said
+    assert "LimitMEMLOCK" in said
+
+
+def test_nobody_listens_there(make, file, device):
+    writer = make("a")
+    said = writer.refused("write", f"{device.address}:7499", file)
+    assert f"{device.address}:7499" in said
+
+
+def test_usage(make):
+    writer = make("a")
+    for arguments in (), ("frobnicate",), ("write",), ("write", "b"), ("status", "--no-such-option"):
+        assert writer.refused(*arguments, status=2)
+
+
+def test_peer_that_is_not_known(make, file):
+    assert "nowhere" in make("a").refused("write", "nowhere.invalid", file)
+
+
+def test_file_that_is_not_there(make):
+    assert "/no/such/file" in make("a").refused("write", "b", "/no/such/file")
+
+
+def test_daemon_that_is_not_there(device):
+    absent = Daemon("absent", device, port=7499)
+    assert str(absent.socket) in absent.refused("status", status=3)
