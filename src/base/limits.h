@@ -12,6 +12,8 @@
 #define LIMIT_LISTEN_BACKLOG 128 /* connection requests not read yet; neither 0 nor 1: iWARP */
 #define LIMIT_RECORDS_PER_POLL 32 /* records taken from one connection before others get a turn */
 
+#define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
+
 /* Payload. */
 #define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
 #define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */

@@ -1,0 +1,640 @@
+/* inbound.c -- the target's side of a connection: admission, hello, grant, transfers, end */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "core/admission.h"
+#include "core/arrival.h"
+#include "core/channel.h"
+#include "core/inbound.h"
+#include "core/listener.h"
+#include "core/priv.h"
+#include "core/region.h"
+#include "core/sink.h"
+
+#define TAIL_SIZE      RWP_TAIL_MIN_SIZE
+#define TAIL_RING_LOG2 6
+
+/* The longest answer to a record: a DENY or failed RESULT with its texts. */
+#define ANSWER_MAX 1280
+
+enum inbound_state { PREPARING, ACCEPTING, GREETING, GRANTING, OPEN, ENDING, CLOSED };
+
+static const char *const STATES[] = {
+	[PREPARING] = "preparing",
+	[ACCEPTING] = "accepting",
+	[GREETING] = "greeting",
+	[GRANTING] = "granting",
+	[OPEN] = "open",
+	[ENDING] = "ending",
+	[CLOSED] = "closed",
+};
+
+struct inbound {
+	struct list node;
+	struct core *core;
+	struct channel channel;
+	enum inbound_state state;
+	struct loop_timer *deadline; /* of the state: set-up, idle, stall */
+	struct loop_task grave;
+
+	char peer[TEXT_ADDRESS_MAX];
+	char listen[LIMIT_NAME + 1];
+	struct fabric_info info; /* as last described */
+	struct rwp_hello hello;
+	uint32_t generation;
+	uint64_t since; /* CLOCK_REALTIME */
+	struct region *region;
+	struct arrival arrival;
+	uint32_t transfers;
+};
+
+static const struct channel_ops CHANNEL_OPS;
+
+static struct inbound *
+inbound_of(struct channel *ch)
+{
+	return container_of(ch, struct inbound, channel);
+}
+
+/* ---- state ---- */
+
+static uint64_t
+state_deadline(const struct inbound *in)
+{
+	const struct conf *conf = in->core->conf;
+
+	if (in->state < OPEN)
+		return conf->setup_ns;
+	return arrival_open(&in->arrival) ? conf->stall_ns : conf->idle_ns;
+}
+
+static void
+set_state(struct inbound *in, enum inbound_state state)
+{
+	log_debug("connection from %s: %s -> %s", in->peer, STATES[in->state], STATES[state]);
+	in->state = state;
+	if (state == OPEN)
+		loop_timer_set(in->deadline, state_deadline(in));
+	else if (state >= ENDING)
+		loop_timer_clear(in->deadline);
+	core_changed(in->core);
+}
+
+static void
+on_deadline(void *arg)
+{
+	struct inbound *in = arg;
+
+	if (in->state < OPEN)
+		inbound_end(in, RWP_E_TIMEOUT, "the set-up took too long");
+	else if (arrival_open(&in->arrival))
+		inbound_end(in, RWP_E_TIMEOUT, "the transfer stands still");
+	else
+		inbound_end(in, RWP_E_IDLE, "idle");
+}
+
+/* Records are taken while no payload is being verified and there is room for an answer. */
+static void
+pause_or_go(struct inbound *in)
+{
+	channel_pause(&in->channel,
+	    arrival_busy(&in->arrival) || !area_out_room(&in->channel.out, 1, ANSWER_MAX));
+}
+
+/* ---- words to the peer ---- */
+
+static void
+push_word(struct inbound *in, unsigned type, struct rwp_deny *word)
+{
+	struct rwp_record r = {.type = type};
+	uint8_t blob[RWP_BLOB_MAX];
+	int len;
+
+	memcpy(word->host, in->core->conf->name, sizeof(word->host));
+	len = rwp_deny_encode(word, type, area_out_seq(&in->channel.out), blob, sizeof(blob));
+	if (len > 0)
+		channel_push(&in->channel, &r, blob, len, NULL);
+}
+
+void
+inbound_end(struct inbound *in, unsigned code, const char *text)
+{
+	struct rwp_deny notice = {.code = code};
+
+	if (in->state >= ENDING)
+		return;
+	log_info("connection from %s: ended: %s", in->peer, text);
+	if (in->region != NULL)
+		region_revoke(in->region);
+	/* The target says nothing before the writer's first record: iWARP (protocol rule 4). */
+	if (in->state >= GRANTING && code != 0) {
+		snprintf(notice.text, sizeof(notice.text), "%s", text);
+		push_word(in, RWP_NOTICE, &notice);
+	}
+	set_state(in, ENDING);
+	channel_end(&in->channel);
+}
+
+static void
+deny(struct inbound *in, struct rwp_deny *why)
+{
+	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer, why->text,
+	    why->fix[0] != '\0' ? "; " : "", why->fix);
+	push_word(in, RWP_DENY, why);
+	set_state(in, ENDING);
+	channel_end(&in->channel);
+}
+
+/* ---- hello and grant ---- */
+
+static bool
+hello_refused(struct inbound *in, const struct rwp_hello *h, struct rwp_deny *why)
+{
+	if (memcmp(h->boot_id, in->core->boot_id, sizeof(h->boot_id)) != 0 ||
+	    h->generation != in->generation) {
+		why->code = RWP_E_STALE;
+		snprintf(why->text, sizeof(why->text),
+		    "stale: the boot id or generation is not of this connection");
+	} else if (h->required != 0) {
+		why->code = RWP_E_UNSUPPORTED;
+		snprintf(why->text, sizeof(why->text), "features %#llx are not known here",
+		    (unsigned long long)h->required);
+	}
+	return why->code != 0;
+}
+
+static bool
+region_refused(struct inbound *in, const struct conf_region *conf, struct rwp_deny *why)
+{
+	const struct rwp_hello *h = &in->hello;
+	char asked[TEXT_SIZE_MAX], most[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+
+	if (conf == NULL) {
+		why->code = RWP_E_REGION;
+		snprintf(why->text, sizeof(why->text), "there is no region \"%s\"", h->region);
+		snprintf(why->fix, sizeof(why->fix), "add [region %s] to the configuration, or name another",
+		    h->region);
+	} else if (h->size > conf->max_size) {
+		why->code = RWP_E_SIZE;
+		why->size = h->size;
+		why->limit = conf->max_size;
+		snprintf(why->text, sizeof(why->text),
+		    "refused %s for region \"%s\": it grants at most %s", text_human_size(asked, h->size),
+		    conf->name, text_human_size(most, conf->max_size));
+		snprintf(why->fix, sizeof(why->fix), "max-size = %s in [region %s]",
+		    text_print_size(fix, h->size), conf->name);
+	}
+	return why->code != 0;
+}
+
+static void
+memory_refused(struct inbound *in, uint64_t size, int error, const char *detail, struct rwp_deny *why)
+{
+	struct pool *pool = in->core->pool;
+	char asked[TEXT_SIZE_MAX], free_now[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+
+	why->code = RWP_E_MEMORY;
+	why->size = size;
+	text_human_size(asked, size);
+	if (error != -ENOBUFS) {
+		snprintf(why->text, sizeof(why->text), "refused %s for region \"%s\": %s", asked,
+		    in->hello.region, detail != NULL ? detail : strerror(-error));
+		return;
+	}
+	why->limit = pool_limit(pool);
+	snprintf(why->text, sizeof(why->text),
+	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked, in->hello.region,
+	    text_human_size(free_now, pool_room(pool)), text_human_size(limit, pool_limit(pool)));
+	snprintf(why->fix, sizeof(why->fix), "pinned-memory = %s in [limits], or rwctl release a region",
+	    text_print_size(fix, pool_used(pool) + pool_round(size)));
+}
+
+static void
+on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
+{
+	const struct conf_region *conf;
+	struct rwp_deny why = {0};
+	uint64_t size;
+	int error;
+
+	if (r->type != RWP_HELLO ||
+	    rwp_hello_decode(blob, r->blob_len, r->seq, &in->hello) < 0) {
+		inbound_end(in, RWP_E_PROTOCOL, "the first record is no HELLO");
+		return;
+	}
+	if (in->hello.region[0] == '\0')
+		strcpy(in->hello.region, "default");
+	conf = conf_find_region(in->core->conf, in->hello.region);
+	if (hello_refused(in, &in->hello, &why) || region_refused(in, conf, &why)) {
+		deny(in, &why);
+		return;
+	}
+	size = pool_round(in->hello.size > conf->size ? in->hello.size : conf->size);
+	error = region_new(in->core, in, conf, size, &in->region);
+	if (error < 0) {
+		memory_refused(in, size, error, NULL, &why);
+		deny(in, &why);
+		return;
+	}
+	set_state(in, GRANTING);
+}
+
+static void
+push_grant(struct inbound *in)
+{
+	const struct conf *conf = in->core->conf;
+	struct rwp_grant grant = {
+	    .address = in->region->reg.mem->remote_addr,
+	    .rkey = in->region->reg.mem->rkey,
+	    .size = in->region->size,
+	    .generation = in->generation,
+	    .sink = sink_memory.kind,
+	    .segment = LIMIT_SEGMENT,
+	    .in_flight = in->region->size,
+	    .beat_ms = conf->beat_ns / NSEC_PER_MSEC,
+	    .dead_ms = conf->dead_ns / NSEC_PER_MSEC,
+	    .region_id = in->region->id,
+	};
+	struct rwp_record r = {.type = RWP_GRANT, .grant = in->generation};
+	uint8_t blob[RWP_BLOB_MAX];
+	int len;
+
+	memcpy(grant.host, conf->name, sizeof(grant.host));
+	len = rwp_grant_encode(&grant, area_out_seq(&in->channel.out), blob, sizeof(blob));
+	if (len > 0)
+		channel_push(&in->channel, &r, blob, len, NULL);
+}
+
+static void
+arrival_idle(struct arrival *a)
+{
+	struct inbound *in = container_of(a, struct inbound, arrival);
+
+	if (in->state != OPEN)
+		return;
+	loop_timer_set(in->deadline, state_deadline(in));
+	pause_or_go(in);
+}
+
+void
+inbound_region_ready(struct inbound *in, int error, const char *detail)
+{
+	struct rwp_deny why = {0};
+
+	if (in->state != GRANTING)
+		return;
+	if (error == 0)
+		error = arrival_init(
+		    &in->arrival, &in->channel, in->region, &sink_memory, arrival_idle);
+	if (error < 0) {
+		memory_refused(in, in->region->size, error, detail, &why);
+		deny(in, &why);
+		return;
+	}
+	in->region->granted_at = clock_realtime();
+	push_grant(in);
+	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
+	set_state(in, OPEN);
+	log_info("region %u: %llu bytes granted to %s (%s) on %s %s", in->region->id,
+	    (unsigned long long)in->region->size, in->peer, in->hello.writer, in->info.fabric,
+	    in->info.device);
+}
+
+/* ---- records while open ---- */
+
+static void
+on_transfer_record(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
+{
+	const char *text = NULL;
+
+	if (r->grant != in->generation)
+		inbound_end(in, RWP_E_PROTOCOL, "a record names another grant");
+	else if (arrival_record(&in->arrival, r, blob, &text) < 0)
+		inbound_end(in, RWP_E_PROTOCOL, text);
+}
+
+static void
+on_bye(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
+{
+	(void)r;
+	(void)blob;
+	inbound_end(in, 0, "the writer said good-bye");
+}
+
+static void (*const RECORDS[])(struct inbound *, const struct rwp_record *, const uint8_t *) = {
+	[RWP_BEGIN] = on_transfer_record,
+	[RWP_DATA] = on_transfer_record,
+	[RWP_HOLE] = on_transfer_record,
+	[RWP_END] = on_transfer_record,
+	[RWP_ONE] = on_transfer_record,
+	[RWP_ABORT] = on_transfer_record,
+	[RWP_BYE] = on_bye,
+};
+
+static void
+on_record_open(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
+{
+	if (r->type < sizeof(RECORDS) / sizeof(RECORDS[0]) && RECORDS[r->type] != NULL)
+		RECORDS[r->type](in, r, blob);
+	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
+		inbound_end(in, RWP_E_UNSUPPORTED, "a record that is not known or not legal here");
+	if (in->state != OPEN)
+		return;
+	loop_timer_set(in->deadline, state_deadline(in));
+	pause_or_go(in);
+}
+
+static void
+on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct inbound *in = inbound_of(ch);
+
+	switch (in->state) {
+	case ACCEPTING: /* the record was faster than the event */
+	case GREETING:
+		on_hello(in, r, blob);
+		break;
+	case OPEN:
+		on_record_open(in, r, blob);
+		break;
+	default:
+		inbound_end(in, RWP_E_PROTOCOL, "a record before the grant");
+	}
+}
+
+static void
+on_room(struct channel *ch)
+{
+	struct inbound *in = inbound_of(ch);
+
+	if (in->state == OPEN && ch->paused)
+		pause_or_go(in);
+}
+
+/* ---- set-up ---- */
+
+static void
+accept_now(struct channel *ch, int error, const char *detail)
+{
+	struct inbound *in = inbound_of(ch);
+	struct rwp_reply reply = {
+	    .version = RWP_VERSION,
+	    .ring_log2 = TAIL_RING_LOG2,
+	    .fabric = in->info.kind,
+	    .tail_len = TAIL_SIZE,
+	    .generation = in->generation,
+	};
+	uint8_t data[sizeof(reply)];
+
+	if (error == 0) {
+		reply.tail_rkey = ch->in_reg.mem->rkey;
+		reply.tail_addr = ch->in_reg.mem->remote_addr;
+		memcpy(reply.boot_id, in->core->boot_id, sizeof(reply.boot_id));
+		random_bytes(reply.nonce, sizeof(reply.nonce));
+		rwp_reply_encode(&reply, data);
+		set_state(in, ACCEPTING);
+		error = ch->conn->fabric->ops->accept(ch->conn, data, sizeof(data));
+	}
+	if (error < 0)
+		inbound_end(in, RWP_E_MEMORY, detail != NULL ? detail : strerror(-error));
+	else
+		channel_listen(ch);
+}
+
+static void
+on_established(struct channel *ch, const void *data, size_t len)
+{
+	struct inbound *in = inbound_of(ch);
+
+	(void)data;
+	(void)len;
+	if (in->state == ACCEPTING)
+		set_state(in, GREETING);
+}
+
+static struct inbound *
+inbound_free(struct inbound *in)
+{
+	if (in == NULL)
+		return NULL;
+	list_del(&in->node);
+	loop_timer_free(in->deadline);
+	free(in);
+	return NULL;
+}
+
+static void
+bury(struct loop_task *task)
+{
+	inbound_free(container_of(task, struct inbound, grave));
+}
+
+static int
+inbound_new(struct core *core, struct listener *listener, struct fabric_conn *conn,
+    const struct fabric_info *info, const struct rwp_request *request, struct inbound **ret)
+{
+	struct inbound *in = calloc(1, sizeof(*in));
+
+	if (in == NULL)
+		return -ENOMEM;
+	in->core = core;
+	in->info = *info;
+	in->since = clock_realtime();
+	in->generation = ++core->last_generation;
+	list_init(&in->node);
+	loop_task_init(&in->grave, bury);
+	core_peer_name(core, (const struct sockaddr *)&info->remote, in->peer);
+	memcpy(in->listen, listener_name(listener), sizeof(in->listen));
+	if (loop_timer_new(core->env.loop, on_deadline, in, &in->deadline) < 0 ||
+	    channel_init(&in->channel, core, &CHANNEL_OPS, conn) < 0) {
+		inbound_free(in);
+		return -ENOMEM;
+	}
+	channel_set_remote(&in->channel, request->mailbox_addr, request->mailbox_rkey);
+	list_add_tail(&core->inbounds, &in->node);
+	core->connections++;
+	*ret = in;
+	return 0;
+}
+
+void
+inbound_request(struct core *core, struct listener *listener, const struct fabric_event *event)
+{
+	struct rwp_reject reject = {0};
+	struct rwp_request request;
+	struct fabric_info info;
+	struct inbound *in;
+
+	event->conn->fabric->ops->describe(event->conn, &info);
+	if (!admission_check(core, listener, &info, event->data, event->data_len, &request, &reject)) {
+		admission_reject(core, event->conn, &info, &reject);
+		return;
+	}
+	if (inbound_new(core, listener, event->conn, &info, &request, &in) < 0) {
+		reject.reason = RWP_E_MEMORY;
+		admission_reject(core, event->conn, &info, &reject);
+		return;
+	}
+	loop_timer_set(in->deadline, state_deadline(in));
+	log_debug("connection from %s on [listen %s], %s %s", in->peer, in->listen, info.fabric,
+	    info.device);
+	if (channel_map_in(&in->channel, TAIL_SIZE, TAIL_RING_LOG2) < 0 ||
+	    channel_map_out(&in->channel, RWP_MAILBOX_SIZE, RWP_MAILBOX_RING_LOG2) < 0)
+		inbound_end(in, RWP_E_MEMORY, "out of memory");
+}
+
+/* ---- the end ---- */
+
+static void
+on_broken(struct channel *ch, enum rwp_code code, const char *text)
+{
+	inbound_end(inbound_of(ch), code, text);
+}
+
+static void
+on_closed(struct channel *ch, const struct fabric_event *event)
+{
+	struct inbound *in = inbound_of(ch);
+
+	if (in->state < ENDING)
+		log_info("connection from %s: closed: %s%s%s", in->peer, fabric_cause_name(event->cause),
+		    event->detail != NULL ? ": " : "", event->detail != NULL ? event->detail : "");
+	set_state(in, CLOSED);
+	ch->conn->fabric->ops->describe(ch->conn, &in->info);
+	if (in->arrival.channel != NULL)
+		arrival_abandon(&in->arrival);
+	if (in->region != NULL)
+		region_revoke(in->region);
+}
+
+static void
+on_gone(struct channel *ch)
+{
+	struct inbound *in = inbound_of(ch);
+	struct core *core = in->core;
+
+	if (in->region != NULL)
+		region_detach(in->region);
+	arrival_done(&in->arrival);
+	channel_done(ch);
+	core->connections--;
+	list_del(&in->node);
+	loop_bury(core->env.loop, &in->grave);
+	core_changed(core);
+}
+
+static const struct channel_ops CHANNEL_OPS = {
+    .ready = accept_now,
+    .established = on_established,
+    .record = on_record,
+    .room = on_room,
+    .broken = on_broken,
+    .closed = on_closed,
+    .gone = on_gone,
+};
+
+/* ---- looking ---- */
+
+struct channel *
+inbound_channel(struct inbound *in)
+{
+	return &in->channel;
+}
+
+void
+inbound_describe(struct inbound *in, struct fabric_info *ret)
+{
+	if (in->channel.conn != NULL)
+		in->channel.conn->fabric->ops->describe(in->channel.conn, &in->info);
+	*ret = in->info;
+}
+
+const char *
+inbound_peer_name(const struct inbound *in)
+{
+	return in->peer;
+}
+
+const char *
+inbound_claimed_name(const struct inbound *in)
+{
+	return in->hello.writer;
+}
+
+static void
+view(struct inbound *in, struct peer_view *ret)
+{
+	*ret = (struct peer_view){
+	    .direction = "in",
+	    .state = STATES[in->state],
+	    .fabric = in->info.fabric,
+	    .since = in->since,
+	    .transfers = in->region != NULL ? in->region->arrivals : 0,
+	    .queued = arrival_open(&in->arrival),
+	};
+	memcpy(ret->name, in->peer, sizeof(ret->name));
+	memcpy(ret->claimed_name, in->hello.writer, sizeof(ret->claimed_name));
+	memcpy(ret->device, in->info.device, sizeof(ret->device));
+	text_address_port(ret->address, (const struct sockaddr *)&in->info.remote);
+	ret->configured = conf_find_peer(in->core->conf, in->peer) != NULL;
+}
+
+void
+inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg)
+{
+	struct peer_view v;
+	struct inbound *in;
+
+	list_for_each (in, &core->inbounds, node) {
+		view(in, &v);
+		fn(arg, &v);
+	}
+}
+
+unsigned
+inbound_disconnect(struct core *core, const char *who)
+{
+	char address[TEXT_ADDRESS_MAX];
+	struct inbound *in;
+	unsigned n = 0;
+
+	list_for_each (in, &core->inbounds, node) {
+		text_address(address, (const struct sockaddr *)&in->info.remote);
+		if (in->state >= ENDING ||
+		    (strcmp(in->peer, who) != 0 && strcmp(in->hello.writer, who) != 0 &&
+		        strcmp(address, who) != 0))
+			continue;
+		inbound_end(in, RWP_E_RELEASED, "an operator ended the connection");
+		n++;
+	}
+	return n;
+}
+
+void
+inbound_end_all(struct core *core, unsigned code, const char *text)
+{
+	struct inbound *in;
+
+	list_for_each (in, &core->inbounds, node)
+		inbound_end(in, code, text);
+}
+
+bool
+inbound_any_open(const struct core *core)
+{
+	struct inbound *in;
+
+	list_for_each (in, &core->inbounds, node)
+		if (arrival_open(&in->arrival))
+			return true;
+	return false;
+}

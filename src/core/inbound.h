@@ -1,0 +1,47 @@
+/* inbound.h -- the target's side of a connection
+ *
+ *   REQUEST > preparing > accepting > greeting > granting > open > ending > closed > (gone)
+ *                            |  HELLO refused: DENY  |       |
+ *                            any failure, deadline, NOTICE, BYE > ending
+ *
+ * preparing: tail area and mailbox image are registered; accepting: accepted, ESTABLISHED or the
+ * writer's first record is to come; greeting: HELLO is to come; granting: the region is being made;
+ * open: transfers; ending: the last word leaves; closed: jobs and registrations end.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+
+struct channel;
+struct core;
+struct inbound;
+struct listener;
+struct peer_view;
+
+/* A connection request: rejects it, or makes an inbound of it. */
+void inbound_request(struct core *core, struct listener *listener, const struct fabric_event *event);
+
+/* Ends the connection with a NOTICE of why (code, text) where the peer can get one. Idempotent. */
+void inbound_end(struct inbound *in, unsigned code, const char *text);
+
+/* ---- for region.c ---- */
+
+/* The region can be granted (error 0), or not: detail says why, when the system did. */
+void inbound_region_ready(struct inbound *in, int error, const char *detail);
+struct channel *inbound_channel(struct inbound *in);
+void inbound_describe(struct inbound *in, struct fabric_info *ret);
+const char *inbound_peer_name(const struct inbound *in);    /* TEXT_ADDRESS_MAX bytes */
+const char *inbound_claimed_name(const struct inbound *in); /* LIMIT_NAME + 1 bytes */
+
+/* ---- for core.c ---- */
+
+void inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);
+/* Ends those of this peer (name, claimed name or address); their number. */
+unsigned inbound_disconnect(struct core *core, const char *who);
+void inbound_end_all(struct core *core, unsigned code, const char *text);
+/* A transfer is arriving somewhere. */
+bool inbound_any_open(const struct core *core);

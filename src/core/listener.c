@@ -1,0 +1,265 @@
+/* listener.c -- one address that one fabric listens on for one [listen] section */
+
+#include "config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "core/inbound.h"
+#include "core/listener.h"
+#include "core/priv.h"
+
+#define RETRY_MIN_NS NSEC_PER_SEC
+
+enum listener_state { DOWN, STARTING, UP };
+
+static const char *const STATES[] = {[DOWN] = "down", [STARTING] = "starting", [UP] = "up"};
+
+struct listener {
+	struct list node;
+	struct core *core;
+	char name[LIMIT_NAME + 1];
+	char device[LIMIT_NAME + 1];
+	struct sockaddr_storage address;
+	struct core_fabric *fabric;
+	struct fabric_port *port;
+	enum listener_state state;
+	struct loop_timer *retry;
+	uint64_t pause_ns;
+	char detail[LIMIT_TEXT + 1];
+	bool wanted; /* used by listener_sync() */
+};
+
+static void
+set_state(struct listener *l, enum listener_state state, const char *detail)
+{
+	char where[TEXT_ADDRESS_MAX];
+
+	if (l->state != state || strcmp(l->detail, detail) != 0)
+		log_line(state == DOWN ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+		    "listen %s: %s on %s: %s%s%s", l->name, l->fabric->ops->name,
+		    text_address_port(where, (struct sockaddr *)&l->address), STATES[state],
+		    detail[0] != '\0' ? ": " : "", detail);
+	snprintf(l->detail, sizeof(l->detail), "%s", detail);
+	l->state = state;
+	core_changed(l->core);
+}
+
+static void
+try_later(struct listener *l, const char *why)
+{
+	set_state(l, DOWN, why);
+	l->pause_ns = l->pause_ns == 0 ? RETRY_MIN_NS : l->pause_ns * 2;
+	if (l->pause_ns > l->core->conf->retry_ns)
+		l->pause_ns = l->core->conf->retry_ns;
+	loop_timer_set(l->retry, l->pause_ns);
+}
+
+static void
+start(void *arg)
+{
+	struct listener *l = arg;
+	const struct core_fabric *f = l->fabric;
+	int error;
+
+	core_open_fabric(l->core, l->fabric);
+	if (f->fabric == NULL) {
+		try_later(l, f->missing);
+		return;
+	}
+	error = f->ops->listen(f->fabric, (struct sockaddr *)&l->address, l->device, l, &l->port);
+	if (error < 0)
+		try_later(l, strerror(-error));
+	else if (l->state == DOWN)
+		l->state = STARTING;
+}
+
+void
+listener_event(struct listener *l, const struct fabric_event *event)
+{
+	switch (event->type) {
+	case FABRIC_PORT_UP:
+		l->pause_ns = 0;
+		set_state(l, UP, event->detail != NULL ? event->detail : "");
+		break;
+	case FABRIC_PORT_DOWN:
+		l->fabric->ops->unlisten(l->port);
+		l->port = NULL;
+		try_later(l, event->detail != NULL ? event->detail : strerror(-event->error));
+		break;
+	case FABRIC_REQUEST:
+		inbound_request(l->core, l, event);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+listener_free(struct listener *l)
+{
+	list_del(&l->node);
+	if (l->port != NULL)
+		l->fabric->ops->unlisten(l->port);
+	loop_timer_free(l->retry);
+	free(l);
+}
+
+/* ---- what the configuration asks for ---- */
+
+static bool
+wants_fabric(const struct conf_listen *conf, const struct core_fabric *f)
+{
+	return conf->fabric == CONF_FABRIC_AUTO ||
+	    strcmp(conf_fabric_name(conf->fabric), f->ops->name) == 0;
+}
+
+static struct listener *
+find(struct core *core, const struct conf_listen *conf, const struct sockaddr_storage *address,
+    const struct core_fabric *f)
+{
+	struct listener *l;
+
+	list_for_each (l, &core->listeners, node)
+		if (l->fabric == f && strcmp(l->name, conf->name) == 0 &&
+		    strcmp(l->device, conf->device) == 0 &&
+		    memcmp(&l->address, address, sizeof(*address)) == 0)
+			return l;
+	return NULL;
+}
+
+static int
+want(struct core *core, const struct conf_listen *conf, const struct sockaddr_storage *address,
+    struct core_fabric *f)
+{
+	struct listener *l = find(core, conf, address, f);
+
+	if (l != NULL) {
+		l->wanted = true;
+		return 0;
+	}
+	l = calloc(1, sizeof(*l));
+	if (l == NULL || loop_timer_new(core->env.loop, start, l, &l->retry) < 0) {
+		free(l);
+		return -ENOMEM;
+	}
+	l->core = core;
+	l->fabric = f;
+	l->address = *address;
+	l->wanted = true;
+	memcpy(l->name, conf->name, sizeof(l->name));
+	memcpy(l->device, conf->device, sizeof(l->device));
+	list_add_tail(&core->listeners, &l->node);
+	start(l);
+	return 0;
+}
+
+/* Without an address line: the wildcard of both families. */
+static void
+any_address(int family, uint16_t port, struct sockaddr_storage *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->ss_family = family;
+	if (family == AF_INET)
+		((struct sockaddr_in *)ret)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)ret)->sin6_port = htons(port);
+}
+
+static int
+want_section(struct core *core, const struct conf_listen *conf, struct core_fabric *f)
+{
+	const struct conf_address *address;
+	struct sockaddr_storage v4, v6;
+	int error = 0;
+
+	if (list_empty(&conf->addresses)) {
+		any_address(AF_INET, conf->port, &v4);
+		any_address(AF_INET6, conf->port, &v6);
+		error = want(core, conf, &v4, f);
+		return error < 0 ? error : want(core, conf, &v6, f);
+	}
+	list_for_each (address, &conf->addresses, node)
+		if (error == 0)
+			error = want(core, conf, &address->address, f);
+	return error;
+}
+
+int
+listener_sync(struct core *core)
+{
+	const struct conf_listen *conf;
+	struct listener *l;
+	int error = 0;
+
+	list_for_each (l, &core->listeners, node)
+		l->wanted = false;
+	list_for_each (conf, &core->conf->listens, node)
+		for (unsigned i = 0; i < core->n_fabrics && error == 0; i++)
+			if (wants_fabric(conf, &core->fabrics[i]))
+				error = want_section(core, conf, &core->fabrics[i]);
+	list_for_each (l, &core->listeners, node)
+		if (!l->wanted)
+			listener_free(l);
+	return error;
+}
+
+void
+listener_close_all(struct core *core)
+{
+	struct listener *l;
+
+	list_for_each (l, &core->listeners, node)
+		listener_free(l);
+}
+
+/* ---- looking ---- */
+
+const char *
+listener_name(const struct listener *l)
+{
+	return l->name;
+}
+
+static bool
+host_only(const struct conf_listen *conf)
+{
+	const struct conf_allow *allow;
+
+	list_for_each (allow, &conf->allow, node)
+		if (allow->kind != CONF_ALLOW_HOST)
+			return false;
+	return true;
+}
+
+void
+listener_view(const struct listener *l, struct listen_view *ret)
+{
+	const struct conf_listen *conf = conf_find_listen(l->core->conf, l->name);
+
+	*ret = (struct listen_view){
+	    .fabric = l->fabric->ops->name,
+	    .up = l->state == UP,
+	    .host_only = conf != NULL && host_only(conf),
+	};
+	memcpy(ret->name, l->name, sizeof(ret->name));
+	memcpy(ret->detail, l->detail, sizeof(ret->detail));
+	text_address_port(ret->address, (const struct sockaddr *)&l->address);
+}
+
+void
+listener_each(struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg)
+{
+	struct listener *l;
+	struct listen_view view;
+
+	list_for_each (l, &core->listeners, node) {
+		listener_view(l, &view);
+		fn(arg, &view);
+	}
+}

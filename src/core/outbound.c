@@ -1,0 +1,647 @@
+/* outbound.c -- the writer's side of a connection: request, hello, grant, transfers, end */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "core/channel.h"
+#include "core/outbound.h"
+#include "core/peer.h"
+#include "core/priv.h"
+#include "core/sender.h"
+#include "core/transfer.h"
+
+/* What we take of a tail area that the target offers bigger. */
+#define TAIL_BLOB_MAX 8192
+
+enum outbound_state { RESOLVING, PREPARING, CONNECTING, GREETING, OPEN, ENDING, CLOSED };
+
+static const char *const STATES[] = {
+	[RESOLVING] = "resolving",
+	[PREPARING] = "preparing",
+	[CONNECTING] = "connecting",
+	[GREETING] = "greeting",
+	[OPEN] = "open",
+	[ENDING] = "ending",
+	[CLOSED] = "closed",
+};
+
+struct outbound {
+	struct list node; /* peer->outbounds */
+	struct core *core;
+	struct peer *peer;
+	struct channel channel;
+	enum outbound_state state;
+	struct loop_timer *deadline; /* of the set-up, or idle */
+	struct loop_task grave;
+
+	struct sockaddr_storage address;
+	struct fabric_info info;
+	char region[LIMIT_NAME + 1];
+	uint64_t wanted;
+	struct rwp_reply reply;
+	struct rwp_grant grant;
+	struct transfer *transfer;
+	struct sender sender;
+	uint64_t since;     /* CLOCK_REALTIME */
+	uint32_t transfers; /* that arrived */
+	struct failure failure; /* why it ends; state 0: no failure */
+};
+
+static const struct channel_ops CHANNEL_OPS;
+
+static struct outbound *
+outbound_of(struct channel *ch)
+{
+	return container_of(ch, struct outbound, channel);
+}
+
+static void
+set_state(struct outbound *ob, enum outbound_state state)
+{
+	log_debug("connection to %s: %s -> %s", peer_name(ob->peer), STATES[ob->state], STATES[state]);
+	ob->state = state;
+	if (state >= ENDING)
+		loop_timer_clear(ob->deadline);
+	core_changed(ob->core);
+}
+
+/* ---- the end ---- */
+
+static void
+push_bye(struct outbound *ob)
+{
+	struct rwp_record r = {.type = RWP_BYE};
+
+	channel_push(&ob->channel, &r, NULL, 0, NULL);
+}
+
+/* The transfer gets the failure, or another try, and the connection ends. */
+static void
+give_up(struct outbound *ob, const struct failure *why)
+{
+	struct transfer *t = ob->transfer;
+
+	if (ob->failure.text[0] == '\0')
+		ob->failure = *why;
+	if (t != NULL) {
+		ob->transfer = NULL;
+		sender_finish(&ob->sender);
+		peer_transfer_broke(ob->peer, t, why, ob->transfers > 0);
+	}
+	if (ob->state >= ENDING)
+		return;
+	log_debug("connection to %s: ends: %s", peer_name(ob->peer), why->text);
+	if (ob->state == OPEN)
+		push_bye(ob);
+	set_state(ob, ENDING);
+	channel_end(&ob->channel);
+}
+
+void
+outbound_end(struct outbound *ob, unsigned code, const char *text)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .code = code};
+
+	snprintf(why.text, sizeof(why.text), "%s", text);
+	give_up(ob, &why);
+}
+
+void
+outbound_detach(struct outbound *ob, unsigned code)
+{
+	ob->transfer = NULL;
+	sender_finish(&ob->sender);
+	outbound_end(ob, code, "its transfer was given up");
+}
+
+static void
+fail_protocol(struct outbound *ob, const char *text)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_PROTOCOL};
+
+	snprintf(why.text, sizeof(why.text), "broke the protocol: %s", text);
+	log_warning("connection to %s: %s", peer_name(ob->peer), why.text);
+	give_up(ob, &why);
+}
+
+/* What the target refused, in words that follow the peer's name. */
+static void
+fail_refused(struct outbound *ob, unsigned code, const char *text, const char *fix)
+{
+	struct failure why = {.state = TRANSFER_REFUSED, .code = code, .fix_on_peer = true};
+	const char *said = text[0] != '\0' ? text : rwp_code_text(code);
+
+	if (said == NULL)
+		said = "for a reason that is not known here";
+	snprintf(why.text, sizeof(why.text), "%s%s", strncmp(said, "refused ", 8) == 0 ? "" : "refused us: ",
+	    said);
+	snprintf(why.fix, sizeof(why.fix), "%s", fix);
+	give_up(ob, &why);
+}
+
+static void
+on_deadline(void *arg)
+{
+	struct outbound *ob = arg;
+	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT, .unreached = true};
+	char time[TEXT_TIME_MAX];
+
+	if (ob->state == OPEN) {
+		outbound_end(ob, RWP_E_IDLE, "idle");
+		return;
+	}
+	snprintf(why.text, sizeof(why.text), "no answer within %s (%s)",
+	    text_human_time(time, ob->core->conf->setup_ns), STATES[ob->state]);
+	snprintf(why.fix, sizeof(why.fix), "is rwriterd running there, and does a firewall let it through?");
+	give_up(ob, &why);
+}
+
+/* ---- transfers ---- */
+
+bool
+outbound_is_idle(const struct outbound *ob)
+{
+	return ob->state == OPEN && ob->transfer == NULL;
+}
+
+bool
+outbound_fits(const struct outbound *ob, const struct transfer *t)
+{
+	return outbound_is_idle(ob) && strcmp(ob->region, t->region) == 0 &&
+	    t->wanted <= ob->grant.size && sender_fits(&ob->sender, t->view.length);
+}
+
+void
+outbound_run(struct outbound *ob, struct transfer *t)
+{
+	loop_timer_clear(ob->deadline);
+	ob->transfer = t;
+	transfer_attach(t, ob);
+	sender_start(&ob->sender, t, t->source, ob->sender.number + 1);
+}
+
+static void
+on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct transfer *t = ob->transfer;
+
+	if (t == NULL || r->transfer != ob->sender.number) {
+		fail_protocol(ob, "a result for no transfer");
+		return;
+	}
+	if (r->length <= RWP_STORED &&
+	    (ob->sender.state != SENDER_CONFIRMING || r->stream_off != ob->sender.sent ||
+	        r->data_crc != ob->sender.crc)) {
+		fail_protocol(ob, "a result that does not match what was sent");
+		return;
+	}
+	if (r->length > RWP_STORED) { /* it detaches from us, and we end */
+		transfer_result(t, r, blob);
+		return;
+	}
+	ob->transfer = NULL;
+	ob->transfers++;
+	sender_finish(&ob->sender);
+	transfer_result(t, r, blob);
+	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
+	peer_schedule(ob->peer);
+}
+
+static void
+on_notice(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .fix_on_peer = true};
+	struct rwp_deny notice;
+
+	if (rwp_deny_decode(blob, r->blob_len, RWP_NOTICE, r->seq, &notice) < 0) {
+		fail_protocol(ob, "a malformed notice");
+		return;
+	}
+	why.code = notice.code;
+	snprintf(why.text, sizeof(why.text), "ended the connection: %s", notice.text);
+	memcpy(why.fix, notice.fix, sizeof(why.fix));
+	give_up(ob, &why);
+}
+
+static void
+on_record_open(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	if (r->type == RWP_RESULT)
+		on_result(ob, r, blob);
+	else if (r->type == RWP_NOTICE)
+		on_notice(ob, r, blob);
+	else if (r->flags & RWP_MUST_UNDERSTAND)
+		fail_protocol(ob, "a record that is not known here");
+}
+
+static void
+on_line(struct channel *ch, const struct rwp_line *line)
+{
+	struct outbound *ob = outbound_of(ch);
+
+	if (ob->transfer == NULL || line->transfer != ob->sender.number)
+		return;
+	transfer_progress(ob->transfer, line->arrived);
+	sender_arrived(&ob->sender, line->arrived);
+}
+
+static void
+on_room(struct channel *ch)
+{
+	struct outbound *ob = outbound_of(ch);
+
+	if (ob->state == OPEN)
+		sender_pump(&ob->sender);
+}
+
+/* ---- hello and grant ---- */
+
+static void
+push_hello(struct outbound *ob)
+{
+	struct rwp_hello hello = {.size = ob->wanted, .generation = ob->reply.generation};
+	struct rwp_record r = {.type = RWP_HELLO};
+	uint8_t blob[RWP_BLOB_MAX];
+	int len;
+
+	memcpy(hello.writer, ob->core->conf->name, sizeof(hello.writer));
+	memcpy(hello.region, ob->region, sizeof(hello.region));
+	memcpy(hello.boot_id, ob->reply.boot_id, sizeof(hello.boot_id));
+	len = rwp_hello_encode(&hello, area_out_seq(&ob->channel.out), blob, sizeof(blob));
+	if (len < 0 || channel_push(&ob->channel, &r, blob, len, NULL) < 0)
+		fail_protocol(ob, "its tail area has no room for a HELLO");
+}
+
+static const char *
+grant_fault(const struct rwp_grant *g, uint64_t wanted)
+{
+	if (g->sink != RWP_SINK_MEMORY)
+		return "grants a sink that is not known here";
+	if (g->size < wanted)
+		return "grants less than it was asked for";
+	if (g->segment == 0 || g->in_flight == 0)
+		return "grants nothing to send";
+	if (g->beat_ms == 0 || g->dead_ms <= g->beat_ms)
+		return "grants impossible beats";
+	return NULL;
+}
+
+static void
+on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	const char *fault;
+
+	if (rwp_grant_decode(blob, r->blob_len, r->seq, &ob->grant) < 0) {
+		fail_protocol(ob, "a malformed grant");
+		return;
+	}
+	fault = grant_fault(&ob->grant, ob->wanted);
+	if (fault != NULL) {
+		fail_protocol(ob, fault);
+		return;
+	}
+	set_state(ob, OPEN);
+	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
+	channel_beat(
+	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);
+	log_info("connection to %s: region %u, %llu bytes, on %s %s", peer_name(ob->peer),
+	    ob->grant.region_id, (unsigned long long)ob->grant.size, ob->info.fabric, ob->info.device);
+	sender_init(&ob->sender, &ob->channel, &ob->grant);
+	if (ob->transfer != NULL)
+		outbound_run(ob, ob->transfer);
+}
+
+static void
+on_deny(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct rwp_deny deny;
+
+	if (rwp_deny_decode(blob, r->blob_len, RWP_DENY, r->seq, &deny) < 0) {
+		fail_protocol(ob, "a malformed denial");
+		return;
+	}
+	memcpy(ob->grant.host, deny.host, sizeof(ob->grant.host));
+	fail_refused(ob, deny.code, deny.text, deny.fix);
+}
+
+static void
+on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct outbound *ob = outbound_of(ch);
+
+	if (ob->state == OPEN)
+		on_record_open(ob, r, blob);
+	else if (r->type == RWP_GRANT)
+		on_grant(ob, r, blob);
+	else if (r->type == RWP_DENY)
+		on_deny(ob, r, blob);
+	else if (r->type == RWP_NOTICE)
+		on_notice(ob, r, blob);
+	else
+		fail_protocol(ob, "neither GRANT nor DENY");
+}
+
+/* ---- set-up ---- */
+
+static void
+fail_setup(struct outbound *ob, int error, const char *detail)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_MEMORY};
+
+	snprintf(why.text, sizeof(why.text), "cannot be connected to from here: %s",
+	    detail != NULL ? detail : strerror(-error));
+	give_up(ob, &why);
+}
+
+static void
+on_resolved(struct channel *ch)
+{
+	struct outbound *ob = outbound_of(ch);
+	int error;
+
+	outbound_describe(ob, &ob->info);
+	set_state(ob, PREPARING);
+	error = channel_map_in(ch, RWP_MAILBOX_SIZE, RWP_MAILBOX_RING_LOG2);
+	if (error < 0)
+		fail_setup(ob, error, NULL);
+}
+
+static int
+send_request(struct outbound *ob)
+{
+	struct channel *ch = &ob->channel;
+	struct rwp_request request = {
+	    .version_min = RWP_VERSION,
+	    .version_max = RWP_VERSION,
+	    .fabric = ob->info.kind,
+	    .mailbox_rkey = ch->in_reg.mem->rkey,
+	    .mailbox_addr = ch->in_reg.mem->remote_addr,
+	};
+	uint8_t data[sizeof(request)];
+
+	random_bytes(request.nonce, sizeof(request.nonce));
+	rwp_request_encode(&request, data);
+	set_state(ob, CONNECTING);
+	return ch->conn->fabric->ops->request(ch->conn, data, sizeof(data));
+}
+
+/* First the mailbox, later the image of the tail area. */
+static void
+on_ready(struct channel *ch, int error, const char *detail)
+{
+	struct outbound *ob = outbound_of(ch);
+
+	if (error == 0 && ob->state == PREPARING)
+		error = send_request(ob);
+	else if (error == 0) {
+		channel_listen(ch);
+		set_state(ob, GREETING);
+		push_hello(ob);
+	}
+	if (error < 0)
+		fail_setup(ob, error, detail);
+}
+
+static bool
+reply_is_sane(const struct rwp_reply *r)
+{
+	return r->flags == 0 && r->ring_log2 >= RWP_RING_LOG2_MIN && r->ring_log2 <= RWP_RING_LOG2_MAX &&
+	    r->tail_len >= RWP_TAIL_MIN_SIZE && r->tail_len > rwp_blob_offset(r->ring_log2) + 1024;
+}
+
+static void
+on_established(struct channel *ch, const void *data, size_t len)
+{
+	struct outbound *ob = outbound_of(ch);
+	uint32_t most;
+	int error;
+
+	if (rwp_reply_decode(data, len, &ob->reply) < 0 || !reply_is_sane(&ob->reply)) {
+		fail_protocol(ob, "its reply is no RWP version 1 reply");
+		return;
+	}
+	outbound_describe(ob, &ob->info);
+	channel_set_remote(ch, ob->reply.tail_addr, ob->reply.tail_rkey);
+	most = rwp_blob_offset(ob->reply.ring_log2) + TAIL_BLOB_MAX;
+	error = channel_map_out(
+	    ch, ob->reply.tail_len < most ? ob->reply.tail_len : most, ob->reply.ring_log2);
+	if (error < 0)
+		fail_setup(ob, error, NULL);
+}
+
+static struct outbound *
+outbound_free(struct outbound *ob)
+{
+	if (ob == NULL)
+		return NULL;
+	list_del(&ob->node);
+	loop_timer_free(ob->deadline);
+	free(ob);
+	return NULL;
+}
+
+static void
+bury(struct loop_task *task)
+{
+	outbound_free(container_of(task, struct outbound, grave));
+}
+
+static int
+start(struct outbound *ob, struct core_fabric *fabric)
+{
+	int error;
+
+	if (loop_timer_new(ob->core->env.loop, on_deadline, ob, &ob->deadline) < 0 ||
+	    channel_init(&ob->channel, ob->core, &CHANNEL_OPS, NULL) < 0)
+		return -ENOMEM;
+	error = channel_connect(
+	    &ob->channel, fabric->ops, fabric->fabric, (struct sockaddr *)&ob->address);
+	if (error < 0)
+		channel_done(&ob->channel);
+	return error;
+}
+
+int
+outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockaddr *address,
+    struct transfer *t, struct outbound **ret)
+{
+	struct outbound *ob = calloc(1, sizeof(*ob));
+	int error;
+
+	if (ob == NULL)
+		return -ENOMEM;
+	ob->core = peer_core(peer);
+	ob->peer = peer;
+	ob->wanted = t->wanted;
+	ob->since = clock_realtime();
+	ob->info.fabric = fabric->ops->name;
+	list_init(&ob->node);
+	loop_task_init(&ob->grave, bury);
+	memcpy(&ob->address, address,
+	    address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	memcpy(ob->region, t->region, sizeof(ob->region));
+	error = start(ob, fabric);
+	if (error < 0) {
+		outbound_free(ob);
+		return error;
+	}
+	ob->core->connections++;
+	loop_timer_set(ob->deadline, ob->core->conf->setup_ns);
+	ob->transfer = t;
+	transfer_attach(t, ob);
+	*ret = ob;
+	return 0;
+}
+
+/* ---- CLOSED ---- */
+
+static void
+fail_rejected(struct outbound *ob, const struct fabric_event *event, struct failure *why)
+{
+	struct rwp_reject reject;
+	char text[LIMIT_REASON + 1], local[TEXT_ADDRESS_MAX], fix[LIMIT_TEXT + 1] = "";
+
+	if (rwp_reject_decode(event->data, event->data_len, &reject) < 0) {
+		why->unreached = true;
+		snprintf(why->text, sizeof(why->text), "nobody listens there");
+		snprintf(why->fix, sizeof(why->fix), "sudo systemctl start rwriter");
+		why->fix_on_peer = true;
+		give_up(ob, why);
+		return;
+	}
+	text_clean(text, sizeof(text), reject.text, reject.text_len);
+	if (reject.reason == RWP_E_ADDRESS)
+		snprintf(fix, sizeof(fix),
+		    "add \"allow = %s\" to that section of /etc/rwriter/rwriter.conf, then: sudo systemctl "
+		    "reload rwriter",
+		    text_address(local, (struct sockaddr *)&ob->info.local));
+	fail_refused(ob, reject.reason, text, fix);
+}
+
+static void
+on_closed(struct channel *ch, const struct fabric_event *event)
+{
+	struct outbound *ob = outbound_of(ch);
+	struct failure why = {.state = TRANSFER_FAILED};
+	enum outbound_state state = ob->state;
+
+	outbound_describe(ob, &ob->info);
+	registration_drop(&ob->sender.reg);
+	set_state(ob, CLOSED);
+	if (state >= ENDING)
+		return;
+	if (event->cause == FABRIC_CAUSE_REFUSED) {
+		fail_rejected(ob, event, &why);
+		return;
+	}
+	why.unreached = state <= CONNECTING;
+	snprintf(why.text, sizeof(why.text), "%s: %s%s%s",
+	    state == OPEN ? "the connection broke" : "cannot be reached", fabric_cause_name(event->cause),
+	    event->detail != NULL ? ": " : "", event->detail != NULL ? event->detail : "");
+	give_up(ob, &why);
+}
+
+static void
+on_broken(struct channel *ch, enum rwp_code code, const char *text)
+{
+	struct outbound *ob = outbound_of(ch);
+
+	if (code == RWP_E_PROTOCOL)
+		fail_protocol(ob, text);
+	else
+		outbound_end(ob, code, text);
+}
+
+static void
+on_gone(struct channel *ch)
+{
+	struct outbound *ob = outbound_of(ch);
+	struct core *core = ob->core;
+
+	sender_done(&ob->sender);
+	channel_done(ch);
+	core->connections--;
+	list_del(&ob->node);
+	peer_outbound_gone(ob->peer, ob->failure.text);
+	loop_bury(core->env.loop, &ob->grave);
+	core_changed(core);
+}
+
+static const struct channel_ops CHANNEL_OPS = {
+    .resolved = on_resolved,
+    .ready = on_ready,
+    .established = on_established,
+    .record = on_record,
+    .line = on_line,
+    .room = on_room,
+    .broken = on_broken,
+    .closed = on_closed,
+    .gone = on_gone,
+};
+
+/* ---- looking ---- */
+
+struct list *
+outbound_node(struct outbound *ob)
+{
+	return &ob->node;
+}
+
+struct outbound *
+outbound_of_node(struct list *node)
+{
+	return container_of(node, struct outbound, node);
+}
+
+void
+outbound_describe(struct outbound *ob, struct fabric_info *ret)
+{
+	struct fabric_info info = ob->info;
+
+	if (ob->channel.conn != NULL)
+		ob->channel.conn->fabric->ops->describe(ob->channel.conn, &info);
+	*ret = info;
+}
+
+const struct sockaddr *
+outbound_address(const struct outbound *ob)
+{
+	return (const struct sockaddr *)&ob->address;
+}
+
+const char *
+outbound_host(const struct outbound *ob)
+{
+	return ob->grant.host;
+}
+
+uint32_t
+outbound_region_id(const struct outbound *ob)
+{
+	return ob->grant.region_id;
+}
+
+void
+outbound_view(struct outbound *ob, struct peer_view *ret)
+{
+	outbound_describe(ob, &ob->info);
+	*ret = (struct peer_view){
+	    .direction = "out",
+	    .state = STATES[ob->state],
+	    .fabric = ob->info.fabric,
+	    .since = ob->since,
+	    .transfers = ob->transfers,
+	    .queued = ob->transfer != NULL,
+	};
+	memcpy(ret->claimed_name, ob->grant.host, sizeof(ret->claimed_name));
+	memcpy(ret->device, ob->info.device, sizeof(ret->device));
+	text_address_port(ret->address, outbound_address(ob));
+}

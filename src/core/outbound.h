@@ -1,0 +1,44 @@
+/* outbound.h -- the writer's side of a connection
+ *
+ *   resolving > preparing > connecting > greeting > open > ending > closed > (gone)
+ *                    any failure, deadline, DENY, NOTICE > ending
+ *
+ * resolving: the fabric looks for a device; preparing: the mailbox is being registered; connecting: the request is out
+ * (then the image of the tail area is registered); greeting: HELLO is out, GRANT is to come; open: one transfer after
+ * the other. A connection without a transfer is closed after [limits] idle.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "fabric/fabric.h"
+
+struct core_fabric;
+struct outbound;
+struct peer;
+struct peer_view;
+struct transfer;
+
+/* Connects for this transfer and attaches it. 0 or -ENOMEM. */
+int outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockaddr *address,
+    struct transfer *t, struct outbound **ret);
+/* Open, idle, grants the region, and the transfer's size fits. */
+bool outbound_fits(const struct outbound *ob, const struct transfer *t);
+/* Open without a transfer. */
+bool outbound_is_idle(const struct outbound *ob);
+void outbound_run(struct outbound *ob, struct transfer *t);
+/* Its transfer goes away before its result: the connection ends, since the target would wait for the rest. */
+void outbound_detach(struct outbound *ob, unsigned code);
+/* BYE, and the end. Idempotent. */
+void outbound_end(struct outbound *ob, unsigned code, const char *text);
+
+struct list *outbound_node(struct outbound *ob); /* for peer.c: of peer->outbounds */
+struct outbound *outbound_of_node(struct list *node);
+void outbound_describe(struct outbound *ob, struct fabric_info *ret);
+const struct sockaddr *outbound_address(const struct outbound *ob);
+const char *outbound_host(const struct outbound *ob);
+uint32_t outbound_region_id(const struct outbound *ob); /* on the target; 0: none yet */
+void outbound_view(struct outbound *ob, struct peer_view *ret);

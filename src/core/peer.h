@@ -1,0 +1,48 @@
+/* peer.h -- another daemon that we write to: its addresses, its connections, what waits for it
+ *
+ * Configured ([peer NAME]) or made up from host[:port]; the latter goes when nothing needs it. Transfers take an idle
+ * connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS; beyond that they wait.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct core;
+struct failure;
+struct outbound;
+struct peer;
+struct peer_view;
+struct transfer;
+
+/* Takes over the configuration's peers. -ENOMEM: some are missing. */
+int peer_sync(struct core *core);
+/* All connections and transfers are gone. */
+void peer_free_all(struct core *core);
+
+/* A configured name, or host[:port]. -EINVAL (error says why) or -ENOMEM. */
+int peer_get(struct core *core, const char *word, struct peer **ret, char *error, size_t size);
+void peer_submit(struct peer *peer, struct transfer *t);
+/* Looks, when this turn's callbacks are done, what the waiting transfers can have. */
+void peer_schedule(struct peer *peer);
+
+/* From outbound: its transfer could not be finished on it; reused: it had finished others before. Another address or a
+ * fresh connection is tried where that is right, else the transfer fails. */
+void peer_transfer_broke(
+    struct peer *peer, struct transfer *t, const struct failure *why, bool reused);
+/* error: "" or why it ended. */
+void peer_outbound_gone(struct peer *peer, const char *error);
+void peer_transfer_gone(struct peer *peer, struct transfer *t);
+
+const char *peer_name(const struct peer *peer); /* TEXT_ADDRESS_MAX bytes */
+struct core *peer_core(const struct peer *peer);
+/* The configured peer of that name is known to have this address. */
+bool peer_has_address(const struct core *core, const char *name, const struct sockaddr *address);
+/* Ends all connections of peers that `who` names (or whose address it is); their number. */
+unsigned peer_disconnect(struct core *core, const char *who);
+void peer_end_all(struct core *core);
+/* One view for each connection, or one for a configured peer without any. */
+void peer_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);

@@ -1,0 +1,333 @@
+/* pool.c -- memory for regions and staging: warm, zeroed, sealed, within a budget */
+
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/pool.h"
+#include "loop/loop.h"
+
+#define WARM_NS (60 * NSEC_PER_SEC)
+#define SEALS   (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct pool {
+	struct loop *loop;
+	struct work *work;
+	uint64_t limit;
+	uint64_t used; /* handed out or being made */
+	uint64_t warm; /* in the warm list, or on the way there or to munmap */
+	unsigned busy; /* jobs under way */
+	struct list warm_list; /* oldest first */
+	struct loop_timer *cool;
+};
+
+static void cool_down(void *arg);
+
+int
+pool_new(struct loop *loop, struct work *work, uint64_t limit, struct pool **ret)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+
+	if (pool == NULL)
+		return -ENOMEM;
+	if (loop_timer_new(loop, cool_down, pool, &pool->cool) < 0) {
+		free(pool);
+		return -ENOMEM;
+	}
+	pool->loop = loop;
+	pool->work = work;
+	pool->limit = limit;
+	list_init(&pool->warm_list);
+	*ret = pool;
+	return 0;
+}
+
+void
+pool_set_limit(struct pool *pool, uint64_t limit)
+{
+	pool->limit = limit;
+}
+
+uint64_t
+pool_limit(const struct pool *pool)
+{
+	return pool->limit;
+}
+
+uint64_t
+pool_used(const struct pool *pool)
+{
+	return pool->used;
+}
+
+uint64_t
+pool_room(const struct pool *pool)
+{
+	return pool->limit > pool->used ? pool->limit - pool->used : 0;
+}
+
+bool
+pool_quiet(const struct pool *pool)
+{
+	return pool->busy == 0;
+}
+
+uint64_t
+pool_round(uint64_t size)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE);
+
+	return size == 0 ? page : (size + page - 1) / page * page;
+}
+
+/* ---- making ---- */
+
+static void
+release_pages(struct memory *m)
+{
+	if (m->addr != NULL)
+		munmap(m->addr, m->size);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->addr = NULL;
+	m->fd = -1;
+}
+
+static int
+make_pages(struct memory *m)
+{
+	void *addr;
+
+	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (m->fd < 0 || ftruncate(m->fd, m->size) < 0)
+		return -errno;
+	addr = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (addr == MAP_FAILED)
+		return -errno;
+	m->addr = addr;
+	/* Touching now reports a shortage here; a later touch would be a SIGBUS. New pages are zero. */
+	if (madvise(addr, m->size, MADV_POPULATE_WRITE) < 0)
+		return -errno;
+	/* The writable mapping above stays; nobody else can make one, or change the size. */
+	if (fchmod(m->fd, 0400) < 0 || fcntl(m->fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	return 0;
+}
+
+static void
+run_make(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+
+	m->error = make_pages(m);
+	if (m->error < 0)
+		release_pages(m);
+}
+
+static void
+done_make(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+	struct memory_request *request = m->request;
+	int error = m->error;
+
+	m->pool->busy--;
+	if (error < 0) {
+		m->pool->used -= m->size;
+		free(m);
+		m = NULL;
+	}
+	request->fn(request, m, error);
+}
+
+static void
+run_nothing(struct job *job)
+{
+	(void)job; /* warm memory is ready; the job only moves fn to a later turn */
+}
+
+static struct memory *
+take_warm(struct pool *pool, uint64_t size)
+{
+	struct memory *m;
+
+	list_for_each (m, &pool->warm_list, node)
+		if (m->size == size) {
+			list_del(&m->node);
+			pool->warm -= size;
+			return m;
+		}
+	return NULL;
+}
+
+static struct memory *
+new_memory(struct pool *pool, uint64_t size)
+{
+	struct memory *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return NULL;
+	list_init(&m->node);
+	m->pool = pool;
+	m->size = size;
+	m->fd = -1;
+	m->job.run = run_make;
+	return m;
+}
+
+/* ---- unmaking ---- */
+
+static void
+run_drop(struct job *job)
+{
+	release_pages(container_of(job, struct memory, job));
+}
+
+static void
+done_drop(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+
+	m->pool->busy--;
+	m->pool->warm -= m->size;
+	free(m);
+}
+
+static void
+submit(struct memory *m, void (*run)(struct job *), void (*done)(struct job *))
+{
+	m->pool->busy++;
+	m->job = (struct job){.run = run, .done = done};
+	work_submit(m->pool->work, &m->job);
+}
+
+/* Drops warm memory, oldest first, until used and warm together leave room for size more bytes. */
+static void
+make_room(struct pool *pool, uint64_t size)
+{
+	struct memory *m;
+	uint64_t warm = pool->warm;
+
+	list_for_each (m, &pool->warm_list, node) {
+		if (pool->used + warm + size <= pool->limit)
+			return;
+		list_del(&m->node);
+		warm -= m->size;
+		submit(m, run_drop, done_drop);
+	}
+}
+
+static void
+cool_down(void *arg)
+{
+	struct pool *pool = arg;
+	struct memory *m;
+	uint64_t now = loop_now();
+
+	list_for_each (m, &pool->warm_list, node) {
+		if (m->warm_since + WARM_NS > now) {
+			loop_timer_set(pool->cool, m->warm_since + WARM_NS - now);
+			return;
+		}
+		list_del(&m->node);
+		submit(m, run_drop, done_drop);
+	}
+}
+
+static void
+run_zero(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+
+	memset(m->addr, 0, m->size);
+}
+
+static void
+done_zero(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+	struct pool *pool = m->pool;
+
+	pool->busy--;
+	m->warm_since = loop_now();
+	if (list_empty(&pool->warm_list))
+		loop_timer_set(pool->cool, WARM_NS);
+	list_add_tail(&pool->warm_list, &m->node);
+	make_room(pool, 0);
+}
+
+/* ---- in and out ---- */
+
+int
+pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
+{
+	struct memory *m;
+
+	size = pool_round(size);
+	if (size > pool_room(pool))
+		return -ENOBUFS;
+	m = take_warm(pool, size);
+	if (m != NULL) {
+		m->error = 0;
+	} else {
+		m = new_memory(pool, size);
+		if (m == NULL)
+			return -ENOMEM;
+		make_room(pool, size);
+	}
+	m->request = request;
+	pool->used += size;
+	submit(m, m->addr != NULL ? run_nothing : run_make, done_make);
+	return 0;
+}
+
+void
+memory_put(struct memory *m)
+{
+	if (m == NULL)
+		return;
+	m->pool->used -= m->size;
+	m->pool->warm += m->size;
+	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit)
+		submit(m, run_drop, done_drop);
+	else
+		submit(m, run_zero, done_zero);
+}
+
+int
+memory_export(struct memory *m)
+{
+	char path[40];
+	int fd;
+
+	/* A second open of the file, not a duplicate of the descriptor: that one may write. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", m->fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	m->exported = true;
+	return fd;
+}
+
+struct pool *
+pool_free(struct pool *pool)
+{
+	struct memory *m;
+
+	if (pool == NULL)
+		return NULL;
+	list_for_each (m, &pool->warm_list, node) {
+		release_pages(m);
+		free(m);
+	}
+	loop_timer_free(pool->cool);
+	free(pool);
+	return NULL;
+}

@@ -1,0 +1,61 @@
+/* pool.h -- memory for regions and staging: memfds mapped, touched, zeroed and sealed, within a budget
+ *
+ * Making and unmaking memory blocks (page faults are dear), so both are jobs. What comes back is zeroed
+ * and kept warm for the next one of the same size; warm memory goes after a minute without use, and
+ * earlier when the budget is needed. Used on the loop's thread only.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "loop/work.h"
+
+struct loop;
+struct pool;
+
+struct memory {
+	struct job job; /* the pool's */
+	struct list node;
+	struct pool *pool;
+	uint8_t *addr;
+	size_t size;   /* whole pages */
+	int fd;        /* sealed memfd, mode 0400 */
+	bool exported; /* a descriptor has left the daemon: never recycled */
+	int error;
+	struct memory_request *request;
+	uint64_t warm_since;
+};
+
+/* Embedded in who asks; must live until fn has been called. */
+struct memory_request {
+	/* memory (now the owner's), or NULL and why not: -ENOMEM or what the system said. */
+	void (*fn)(struct memory_request *request, struct memory *memory, int error);
+};
+
+/* limit: bytes, everything together. 0 or -ENOMEM. */
+int pool_new(struct loop *loop, struct work *work, uint64_t limit, struct pool **ret);
+/* All memory must have been put back. Accepts NULL, returns NULL. */
+struct pool *pool_free(struct pool *pool);
+
+void pool_set_limit(struct pool *pool, uint64_t limit);
+uint64_t pool_limit(const struct pool *pool);
+/* Bytes in use, and those that a request could take beside them (warm memory counts as free). */
+uint64_t pool_used(const struct pool *pool);
+uint64_t pool_room(const struct pool *pool);
+/* True while nothing is being made or unmade. */
+bool pool_quiet(const struct pool *pool);
+
+/* What a request of this size will be charged. */
+uint64_t pool_round(uint64_t size);
+
+/* Asks for zeroed memory; fn follows in a later turn. 0, -ENOBUFS (over budget) or -ENOMEM: no fn then. */
+int pool_get(struct pool *pool, uint64_t size, struct memory_request *request);
+/* Gives it back; nobody may reach it any more, except through exported descriptors. Accepts NULL. */
+void memory_put(struct memory *memory);
+
+/* A new read-only descriptor of the same memory, or a negative errno. */
+int memory_export(struct memory *memory);

@@ -1,0 +1,57 @@
+/* priv.h -- the core from inside: what its modules share; nothing outside core/ includes it */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "conf/conf.h"
+#include "core/core.h"
+#include "core/pool.h"
+#include "core/poller.h"
+#include "fabric/fabric.h"
+#include "loop/loop.h"
+
+#define CORE_FABRICS_MAX 4
+
+struct core_fabric { /* one back end of core_env.fabrics */
+	const struct fabric_ops *ops;
+	struct fabric *fabric; /* NULL: this machine lacks something */
+	const char *missing;   /* then: what */
+};
+
+struct core {
+	struct core_env env;
+	const struct conf *conf;
+	struct observer observer;
+	struct core_fabric fabrics[CORE_FABRICS_MAX];
+	unsigned n_fabrics;
+	struct pool *pool;
+	struct poller *poller;
+
+	uint8_t boot_id[8];
+	uint64_t started_ns; /* loop_now() */
+
+	struct list listeners; /* struct listener */
+	struct list inbounds;  /* struct inbound */
+	struct list regions;   /* struct region, by id */
+	struct list peers;     /* struct peer */
+	struct list transfers; /* struct transfer, by id */
+	uint32_t connections;  /* inbound and outbound */
+	uint32_t last_region, last_transfer, last_generation;
+	uint32_t orphans;      /* refused connections whose CLOSED is to come */
+
+	bool stopping;
+	struct loop_timer *stop_timer;
+	struct loop_task changed_task, stopped_task;
+};
+
+/* Opens the back end if it is not open yet: machines change. */
+void core_open_fabric(struct core *core, struct core_fabric *f);
+
+/* Something that status shows has changed, or something has gone that core_stop() waits for. */
+void core_changed(struct core *core);
+
+/* The configured or default name of who is at this address; "10.0.0.1" for a stranger. */
+void core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_ADDRESS_MAX]);

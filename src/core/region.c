@@ -1,0 +1,259 @@
+/* region.c -- memory granted to one connection, and what has arrived in it */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "core/inbound.h"
+#include "core/priv.h"
+#include "core/region.h"
+
+static const char *const STATES[] = {
+	[REGION_PREPARING] = "preparing",
+	[REGION_GRANTED] = "granted",
+	[REGION_RECEIVING] = "receiving",
+	[REGION_LINGERING] = "lingering",
+};
+
+static void
+set_state(struct region *region, enum region_state state)
+{
+	log_debug("region %u: %s -> %s", region->id, STATES[region->state], STATES[state]);
+	region->state = state;
+	core_changed(region->core);
+}
+
+static void
+on_linger_end(void *arg)
+{
+	region_free(arg);
+}
+
+/* ---- preparing: memory, then registration ---- */
+
+static void
+on_registered(struct registration *r, int error, const char *detail)
+{
+	struct region *region = container_of(r, struct region, reg);
+
+	if (error == 0)
+		set_state(region, REGION_GRANTED);
+	inbound_region_ready(region->inbound, error, detail);
+}
+
+static void
+on_memory(struct memory_request *request, struct memory *memory, int error)
+{
+	struct region *region = container_of(request, struct region, request);
+	struct channel *ch = inbound_channel(region->inbound);
+
+	region->memory = memory;
+	if (error == 0)
+		error = registration_add(
+		    &region->reg, ch, memory->addr, memory->size, FABRIC_REMOTE_WRITE);
+	if (error < 0)
+		inbound_region_ready(region->inbound, error, NULL);
+	channel_release(ch);
+}
+
+static void
+describe(struct region *region, struct inbound *inbound)
+{
+	struct fabric_info info;
+
+	inbound_describe(inbound, &info);
+	region->fabric = info.fabric;
+	memcpy(region->device, info.device, sizeof(region->device));
+	text_address(region->address, (struct sockaddr *)&info.remote);
+	memcpy(region->peer, inbound_peer_name(inbound), sizeof(region->peer));
+	memcpy(region->claimed_name, inbound_claimed_name(inbound), sizeof(region->claimed_name));
+}
+
+static int
+start(struct region *region, struct channel *ch)
+{
+	int error;
+
+	if (!region_evict(region->core, pool_round(region->size)))
+		return -ENOBUFS;
+	error = pool_get(region->core->pool, region->size, &region->request);
+	if (error == 0)
+		channel_hold(ch);
+	return error;
+}
+
+int
+region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf, uint64_t size,
+    struct region **ret)
+{
+	struct region *region = calloc(1, sizeof(*region));
+	int error = -ENOMEM;
+
+	if (region == NULL)
+		return -ENOMEM;
+	region->core = core;
+	region->inbound = inbound;
+	region->size = size;
+	memcpy(region->section, conf->name, sizeof(region->section));
+	region->request.fn = on_memory;
+	region->reg.on_ready = on_registered;
+	describe(region, inbound);
+	if (loop_timer_new(core->env.loop, on_linger_end, region, &region->linger_timer) == 0)
+		error = start(region, inbound_channel(inbound));
+	if (error < 0) {
+		loop_timer_free(region->linger_timer);
+		free(region);
+		return error;
+	}
+	region->id = ++core->last_region;
+	list_add_tail(&core->regions, &region->node);
+	*ret = region;
+	return 0;
+}
+
+/* ---- arrivals ---- */
+
+void
+region_begin(struct region *region)
+{
+	region->has_arrival = false;
+	set_state(region, REGION_RECEIVING);
+}
+
+void
+region_arrived(struct region *region, const struct arrival_view *arrival)
+{
+	struct region_view view;
+
+	region->last = *arrival;
+	region->has_arrival = true;
+	region->arrivals++;
+	region->bytes += arrival->length;
+	set_state(region, REGION_GRANTED);
+	region_view(region, &view);
+	if (region->core->observer.arrived != NULL)
+		region->core->observer.arrived(region->core->observer.arg, &view);
+}
+
+void
+region_failed(struct region *region)
+{
+	set_state(region, REGION_GRANTED);
+}
+
+/* ---- the end ---- */
+
+void
+region_revoke(struct region *region)
+{
+	registration_drop(&region->reg);
+}
+
+void
+region_free(struct region *region)
+{
+	log_debug("region %u: gone", region->id);
+	list_del(&region->node);
+	loop_timer_free(region->linger_timer);
+	memory_put(region->memory);
+	core_changed(region->core);
+	free(region);
+}
+
+/* The oldest lingering region, of this section or of any (NULL). */
+static struct region *
+oldest_lingering(struct core *core, const char *section, unsigned *count)
+{
+	struct region *region, *oldest = NULL;
+
+	*count = 0;
+	list_for_each (region, &core->regions, node) {
+		if (region->state != REGION_LINGERING ||
+		    (section != NULL && strcmp(region->section, section) != 0))
+			continue;
+		++*count;
+		if (oldest == NULL || region->last.at < oldest->last.at)
+			oldest = region;
+	}
+	return oldest;
+}
+
+void
+region_detach(struct region *region)
+{
+	const struct conf_region *conf = conf_find_region(region->core->conf, region->section);
+	struct region *oldest;
+	unsigned count;
+
+	region->inbound = NULL;
+	if (!region->has_arrival || region->released || conf == NULL || conf->linger_ns == 0 ||
+	    conf->keep == 0 || region->core->stopping) {
+		region_free(region);
+		return;
+	}
+	set_state(region, REGION_LINGERING);
+	loop_timer_set(region->linger_timer, conf->linger_ns);
+	oldest = oldest_lingering(region->core, region->section, &count);
+	if (count > conf->keep)
+		region_free(oldest);
+}
+
+bool
+region_evict(struct core *core, uint64_t size)
+{
+	struct region *oldest;
+	unsigned count;
+
+	while (pool_room(core->pool) < size) {
+		oldest = oldest_lingering(core, NULL, &count);
+		if (oldest == NULL)
+			return false;
+		log_info("region %u: gives its memory to a new region", oldest->id);
+		region_free(oldest);
+	}
+	return true;
+}
+
+/* ---- looking ---- */
+
+void
+region_view(struct region *region, struct region_view *ret)
+{
+	struct fabric_info info;
+
+	if (region->inbound != NULL) {
+		inbound_describe(region->inbound, &info);
+		region->receive_completions = info.receive_completions;
+	}
+	*ret = (struct region_view){
+	    .id = region->id,
+	    .fabric = region->fabric,
+	    .state = STATES[region->state],
+	    .size = region->size,
+	    .arrivals = region->arrivals,
+	    .bytes = region->bytes,
+	    .receive_completions = region->receive_completions,
+	    .granted_at = region->granted_at,
+	    .has_arrival = region->has_arrival,
+	    .last = region->last,
+	};
+	memcpy(ret->region, region->section, sizeof(ret->region));
+	memcpy(ret->peer, region->peer, sizeof(ret->peer));
+	memcpy(ret->claimed_name, region->claimed_name, sizeof(ret->claimed_name));
+	memcpy(ret->address, region->address, sizeof(ret->address));
+	memcpy(ret->device, region->device, sizeof(ret->device));
+}
+
+struct region *
+region_find(struct core *core, uint32_t id)
+{
+	struct region *region;
+
+	list_for_each (region, &core->regions, node)
+		if (region->id == id)
+			return region;
+	return NULL;
+}

@@ -1,0 +1,67 @@
+/* region.h -- memory granted to one connection, and what has arrived in it
+ *
+ *   preparing > granted <> receiving > lingering > (gone)
+ *
+ * A region outlives its connection while it holds an arrival ([region NAME] linger, keep); then it is
+ * out of every peer's reach and goes oldest first when memory is needed.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/channel.h"
+#include "core/pool.h"
+#include "core/view.h"
+
+struct conf_region;
+struct core;
+struct inbound;
+
+enum region_state { REGION_PREPARING, REGION_GRANTED, REGION_RECEIVING, REGION_LINGERING };
+
+struct region {
+	struct list node;
+	struct core *core;
+	uint32_t id;
+	enum region_state state;
+	struct inbound *inbound; /* NULL while lingering */
+	char section[LIMIT_NAME + 1];
+	char peer[TEXT_ADDRESS_MAX], address[TEXT_ADDRESS_MAX], claimed_name[LIMIT_NAME + 1];
+	const char *fabric;
+	char device[64];
+
+	uint64_t size;
+	struct memory *memory;
+	struct memory_request request;
+	struct registration reg;
+	struct loop_timer *linger_timer;
+	bool released; /* by an operator: does not linger */
+
+	uint64_t granted_at;
+	uint64_t arrivals, bytes, receive_completions;
+	bool has_arrival; /* last is whole in memory */
+	struct arrival_view last;
+};
+
+/* Starts to prepare size bytes for inbound; inbound_region_ready() follows. -ENOBUFS (over the budget, even after
+ * evicting what lingers) or -ENOMEM. */
+int region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf, uint64_t size,
+    struct region **ret);
+/* A transfer begins to overwrite the region; it ended with an arrival, or without (NULL). */
+void region_begin(struct region *region);
+void region_arrived(struct region *region, const struct arrival_view *arrival);
+void region_failed(struct region *region);
+/* No write of the peer reaches the memory any more (as far as the fabric can do that at once). */
+void region_revoke(struct region *region);
+/* The connection is gone and nothing of it touches the memory: lingers, or goes. */
+void region_detach(struct region *region);
+/* A lingering region goes now. */
+void region_free(struct region *region);
+
+void region_view(struct region *region, struct region_view *ret);
+struct region *region_find(struct core *core, uint32_t id);
+/* Lingering regions go, oldest first, until size bytes could be had; false: not even then. */
+bool region_evict(struct core *core, uint64_t size);

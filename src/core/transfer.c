@@ -1,0 +1,400 @@
+/* transfer.c -- one `rwctl write`: from the queue of its peer to its final state */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "core/outbound.h"
+#include "core/peer.h"
+#include "core/priv.h"
+#include "core/source.h"
+#include "core/transfer.h"
+#include "wire/rwp.h"
+
+#define UPDATE_NS (100 * NSEC_PER_MSEC)
+
+static const char *const STATES[] = {
+	[TRANSFER_QUEUED] = "queued",
+	[TRANSFER_CONNECTING] = "connecting",
+	[TRANSFER_SENDING] = "sending",
+	[TRANSFER_CONFIRMING] = "confirming",
+	[TRANSFER_ARRIVED] = "arrived",
+	[TRANSFER_STORED] = "stored",
+	[TRANSFER_REFUSED] = "refused",
+	[TRANSFER_FAILED] = "failed",
+	[TRANSFER_DEADLINE] = "deadline",
+};
+
+const char *
+transfer_state_name(enum transfer_state state)
+{
+	return STATES[state];
+}
+
+/* ---- the caller's view ---- */
+
+static void
+tell(struct transfer *t)
+{
+	t->view.duration_ns = loop_now() - t->started;
+	t->view_dirty = false;
+	if (t->update != NULL)
+		t->update(t->arg, &t->view);
+}
+
+static void
+on_update_time(void *arg)
+{
+	struct transfer *t = arg;
+
+	if (t->view_dirty)
+		tell(t);
+	loop_timer_set(t->updates, UPDATE_NS);
+}
+
+static void
+bury(struct loop_task *task)
+{
+	free(container_of(task, struct transfer, grave));
+}
+
+/* Nothing refers to the transfer any more; its memory goes when the turn ends. */
+static void
+drop(struct transfer *t)
+{
+	list_del(&t->node);
+	list_del(&t->queue_node);
+	t->deadline = loop_timer_free(t->deadline);
+	t->stall = loop_timer_free(t->stall);
+	t->updates = loop_timer_free(t->updates);
+	t->source = source_free(t->source);
+	peer_transfer_gone(t->peer, t);
+	core_changed(t->core);
+	loop_bury(t->core->env.loop, &t->grave);
+}
+
+static void
+set_state(struct transfer *t, enum transfer_state state)
+{
+	if (t->view.state == state)
+		return;
+	log_debug("transfer %u to %s: %s -> %s", t->view.id, t->view.peer, STATES[t->view.state],
+	    STATES[state]);
+	t->view.state = state;
+	if (state < TRANSFER_ARRIVED) {
+		t->view_dirty = true;
+		return;
+	}
+	tell(t);
+	drop(t);
+}
+
+/* ---- its time ---- */
+
+static void
+on_deadline(void *arg)
+{
+	struct transfer *t = arg;
+	struct failure why = {.state = TRANSFER_DEADLINE};
+
+	snprintf(why.text, sizeof(why.text), "not done within the time given");
+	transfer_fail(t, &why);
+}
+
+static void
+on_stall(void *arg)
+{
+	struct transfer *t = arg;
+	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT};
+	char time[TEXT_TIME_MAX];
+
+	/* An input that is slow is no fault; a target that does not take what was sent is one. */
+	if (t->view.state == TRANSFER_SENDING && t->view.sent == t->view.arrived &&
+	    source_is_stream(t->source)) {
+		loop_timer_set(t->stall, t->core->conf->stall_ns);
+		return;
+	}
+	snprintf(why.text, sizeof(why.text), "no progress for %s",
+	    text_human_time(time, t->core->conf->stall_ns));
+	transfer_fail(t, &why);
+}
+
+/* ---- making ---- */
+
+static int
+check_request(const struct write_request *r, char *error, size_t size)
+{
+	if (r->region != NULL && !text_is_name(r->region)) {
+		snprintf(error, size, "\"%s\" is no region name: at most %d of A-Z a-z 0-9 . _ -", r->region,
+		    LIMIT_NAME);
+		return -EINVAL;
+	}
+	if (r->name == NULL || r->name[0] == '\0' || strlen(r->name) > LIMIT_FILE_NAME ||
+	    !text_is_clean(r->name, strlen(r->name))) {
+		snprintf(error, size, "the name must be 1 to %d bytes of UTF-8 without control characters",
+		    LIMIT_FILE_NAME);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_core(struct core *core, char *error, size_t size)
+{
+	struct transfer *t;
+	unsigned n = 0;
+
+	if (core->stopping) {
+		snprintf(error, size, "the daemon stops");
+		return -ESHUTDOWN;
+	}
+	list_for_each (t, &core->transfers, node)
+		n++;
+	if (n < LIMIT_TRANSFERS)
+		return 0;
+	snprintf(error, size, "%u transfers are queued already, the limit is %d", n, LIMIT_TRANSFERS);
+	return -EBUSY;
+}
+
+static int
+make_timers(struct transfer *t)
+{
+	struct loop *loop = t->core->env.loop;
+
+	if (loop_timer_new(loop, on_deadline, t, &t->deadline) < 0 ||
+	    loop_timer_new(loop, on_stall, t, &t->stall) < 0 ||
+	    loop_timer_new(loop, on_update_time, t, &t->updates) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static void
+fill_in(struct transfer *t, const struct write_request *r)
+{
+	t->update = r->update;
+	t->arg = r->arg;
+	t->started = loop_now();
+	snprintf(t->region, sizeof(t->region), "%s", r->region != NULL ? r->region : "default");
+	t->view = (struct transfer_view){
+	    .id = ++t->core->last_transfer,
+	    .length = source_length(t->source),
+	    .fabric = "",
+	};
+	t->wanted = source_is_stream(t->source) ? r->size : t->view.length;
+	snprintf(t->view.peer, sizeof(t->view.peer), "%s", r->peer);
+	snprintf(t->view.name, sizeof(t->view.name), "%s", r->name);
+	memcpy(t->view.region, t->region, sizeof(t->view.region));
+	if (r->timeout_ns > 0)
+		loop_timer_set(t->deadline, r->timeout_ns);
+	loop_timer_set(t->updates, UPDATE_NS);
+}
+
+static int
+make(struct core *core, const struct write_request *r, struct transfer **ret, char *error, size_t size)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	int result;
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->core = core;
+	list_init(&t->node);
+	list_init(&t->queue_node);
+	loop_task_init(&t->grave, bury);
+	result = make_timers(t);
+	if (result == 0)
+		result = source_new(core->env.loop, core->env.source, r->fd, &t->source);
+	if (result == -EINVAL)
+		snprintf(error, size, "the descriptor is neither a regular file nor a stream socket");
+	if (result == 0)
+		result = peer_get(core, r->peer, &t->peer, error, size);
+	if (result < 0) {
+		source_free(t->source);
+		loop_timer_free(t->deadline);
+		loop_timer_free(t->stall);
+		loop_timer_free(t->updates);
+		free(t);
+		return result;
+	}
+	fill_in(t, r);
+	*ret = t;
+	return 0;
+}
+
+int
+core_write(struct core *core, const struct write_request *request, struct transfer **ret, char *error,
+    size_t size)
+{
+	struct transfer *t;
+	int result;
+
+	error[0] = '\0';
+	result = check_request(request, error, size);
+	if (result == 0)
+		result = check_core(core, error, size);
+	if (result == 0)
+		result = make(core, request, &t, error, size);
+	if (result < 0) {
+		if (error[0] == '\0')
+			snprintf(error, size, "%s", strerror(-result));
+		return result;
+	}
+	list_add_tail(&core->transfers, &t->node);
+	peer_submit(t->peer, t);
+	core_changed(core);
+	*ret = t;
+	return 0;
+}
+
+void
+core_write_cancel(struct transfer *t)
+{
+	struct outbound *ob = t->outbound;
+
+	log_info("transfer %u to %s: cancelled", t->view.id, t->view.peer);
+	t->update = NULL;
+	if (ob != NULL)
+		outbound_detach(ob, RWP_E_ABORTED);
+	drop(t);
+}
+
+/* ---- its course ---- */
+
+static void
+describe(struct transfer *t, struct outbound *ob)
+{
+	struct fabric_info info;
+
+	outbound_describe(ob, &info);
+	t->view.fabric = info.fabric;
+	memcpy(t->view.device, info.device, sizeof(t->view.device));
+	text_address_port(t->view.address, outbound_address(ob));
+	snprintf(t->view.host, sizeof(t->view.host), "%s", outbound_host(ob));
+	t->view.region_id = outbound_region_id(ob);
+}
+
+void
+transfer_attach(struct transfer *t, struct outbound *ob)
+{
+	list_del(&t->queue_node);
+	t->outbound = ob;
+	set_state(t, TRANSFER_CONNECTING);
+}
+
+void
+transfer_requeue(struct transfer *t)
+{
+	t->outbound = NULL;
+	t->view.sent = t->view.arrived = 0;
+	loop_timer_clear(t->stall);
+	set_state(t, TRANSFER_QUEUED);
+	peer_submit(t->peer, t);
+}
+
+static void
+progress(struct transfer *t)
+{
+	t->view_dirty = true;
+	loop_timer_set(t->stall, t->core->conf->stall_ns);
+}
+
+void
+transfer_sending(struct transfer *t, uint64_t sent)
+{
+	if (t->view.state != TRANSFER_SENDING) {
+		describe(t, t->outbound);
+		t->sending_since = loop_now();
+		set_state(t, TRANSFER_SENDING);
+	}
+	t->view.sent = sent;
+	progress(t);
+	if (sent == t->view.length)
+		set_state(t, TRANSFER_CONFIRMING);
+}
+
+void
+transfer_progress(struct transfer *t, uint64_t arrived)
+{
+	if (arrived <= t->view.arrived)
+		return;
+	t->view.arrived = arrived;
+	progress(t);
+}
+
+static void
+finish(struct transfer *t, enum transfer_state state)
+{
+	t->outbound = NULL;
+	t->view.sending_ns = t->sending_since != 0 ? loop_now() - t->sending_since : 0;
+	set_state(t, state);
+}
+
+void
+transfer_fail(struct transfer *t, const struct failure *why)
+{
+	struct outbound *ob = t->outbound;
+
+	t->view.code = why->code;
+	memcpy(t->view.text, why->text, sizeof(t->view.text));
+	memcpy(t->view.fix, why->fix, sizeof(t->view.fix));
+	t->view.fix_on_peer = why->fix_on_peer;
+	if (ob != NULL) {
+		describe(t, ob);
+		outbound_detach(ob, RWP_E_ABORTED);
+	}
+	log_warning("transfer %u: %s to %s: %s: %s", t->view.id, t->view.name, t->view.peer,
+	    STATES[why->state], t->view.text);
+	finish(t, why->state);
+}
+
+void
+transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .code = code};
+
+	snprintf(why.text, sizeof(why.text), "%s", text);
+	snprintf(why.fix, sizeof(why.fix), "%s", fix);
+	transfer_fail(t, &why);
+}
+
+static void
+refuse(struct transfer *t, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct failure why = {.state = TRANSFER_FAILED, .code = r->length, .fix_on_peer = true};
+	struct rwp_deny deny;
+
+	if (rwp_deny_decode(blob, r->blob_len, RWP_RESULT, r->seq, &deny) == 0) {
+		memcpy(why.text, deny.text, sizeof(why.text));
+		memcpy(why.fix, deny.fix, sizeof(why.fix));
+	}
+	if (why.text[0] == '\0')
+		snprintf(why.text, sizeof(why.text), "failed there with code %u", r->length);
+	transfer_fail(t, &why);
+}
+
+void
+transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *blob)
+{
+	if (r->length > RWP_STORED) {
+		refuse(t, r, blob);
+		return;
+	}
+	describe(t, t->outbound);
+	t->view.length = t->view.arrived = t->view.sent = r->stream_off;
+	t->view.crc32c = r->data_crc;
+	log_info("transfer %u: %s to %s: %llu bytes arrived", t->view.id, t->view.name, t->view.peer,
+	    (unsigned long long)r->stream_off);
+	finish(t, r->length == RWP_STORED ? TRANSFER_STORED : TRANSFER_ARRIVED);
+}
+
+const char *
+transfer_name(const struct transfer *t)
+{
+	return t->view.name;
+}

@@ -1,0 +1,69 @@
+/* transfer.h -- one `rwctl write`: from the queue of its peer to its final state
+ *
+ * Owned by the core; core_write() makes it, the final update ends it. A transfer belongs to its peer's queue
+ * or to one outbound connection.
+ */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/core.h"
+#include "core/view.h"
+#include "loop/loop.h"
+
+struct outbound;
+struct peer;
+struct rwp_record;
+struct source;
+
+struct failure { /* why something did not work, ready for a transfer_view */
+	enum transfer_state state;
+	unsigned code;
+	char text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1];
+	bool fix_on_peer;
+	bool unreached; /* nobody there: the peer's next address may be tried */
+};
+
+struct transfer {
+	struct list node;       /* core->transfers */
+	struct list queue_node; /* peer->waiting */
+	struct core *core;
+	struct peer *peer;
+	struct outbound *outbound; /* while it has one */
+	struct source *source;
+	uint64_t wanted; /* bytes to ask of the target */
+	char region[LIMIT_NAME + 1];
+	unsigned address; /* which of the peer's addresses is tried */
+	bool retried;     /* on a fresh connection, after a reused one turned out dead */
+	uint64_t started, sending_since; /* loop_now() */
+	struct transfer_view view;
+	bool view_dirty;
+	struct loop_timer *deadline, *stall, *updates;
+	void (*update)(void *arg, const struct transfer_view *view);
+	void *arg;
+	struct loop_task grave;
+};
+
+/* ---- from peer and outbound ---- */
+
+/* Needs a connection; is given one (conn: what it is, for the view). */
+void transfer_connecting(struct transfer *t);
+void transfer_attach(struct transfer *t, struct outbound *ob);
+/* Back to the peer's queue, as if it had not begun. */
+void transfer_requeue(struct transfer *t);
+/* Final. */
+void transfer_fail(struct transfer *t, const struct failure *why);
+/* RESULT of the target. */
+void transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *blob);
+/* The target has verified so many bytes. */
+void transfer_progress(struct transfer *t, uint64_t arrived);
+
+/* ---- from sender ---- */
+
+const char *transfer_name(const struct transfer *t);
+void transfer_sending(struct transfer *t, uint64_t sent);
+/* It broke on our side; fix may be "". */
+void transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix);
