@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* Tests both implementations against known values and keeps the faster; call once before threads.
- * 0, or -EIO when a check value is wrong (broken hardware or build). Without the call: slice-by-8. */
+ * 0, or -EIO when a check value is wrong (broken hardware or build). Without the call: slice-by-8.
+ */
 int crc32c_init(void);
 /* "isa-l" or "slice-by-8". */
 const char *crc32c_name(void);

@@ -9,21 +9,22 @@
 #define LIMIT_TEXT      512 /* texts in DENY, NOTICE and RESULT */
 
 /* Connections (defaults and ceilings of [limits] are in conf/conf.c). */
-#define LIMIT_LISTEN_BACKLOG 128 /* connection requests not read yet; neither 0 nor 1: iWARP */
-#define LIMIT_RECORDS_PER_POLL 32 /* records taken from one connection before others get a turn */
+#define LIMIT_LISTEN_BACKLOG   128 /* connection requests not read yet; neither 0 nor 1: iWARP */
+#define LIMIT_RECORDS_PER_POLL 32  /* records taken from one connection before others get a turn */
 
 #define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
 
 /* Payload. */
-#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
-#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
-#define LIMIT_STAGING_CHUNKS 8                   /* segments read ahead per connection */
-#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job */
+#define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */
+#define LIMIT_WRITE          (UINT64_C(1) << 30)  /* bytes of one work request, device permitting */
+#define LIMIT_STAGING_CHUNKS 8                    /* segments read ahead per connection */
+#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job \
+						   */
 
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256
 #define LIMIT_CONTROL_CLIENTS_PER_UID 64
-#define LIMIT_CONTROL_MESSAGE         (64U << 10)  /* bytes of one request */
-#define LIMIT_CONTROL_OUTPUT          (16U << 20)  /* unsent reply bytes before a client is dropped */
-#define LIMIT_CONTROL_DEPTH           16           /* nesting of JSON */
-#define LIMIT_TRANSFERS               256          /* rwctl writes queued or running at once */
+#define LIMIT_CONTROL_MESSAGE         (64U << 10) /* bytes of one request */
+#define LIMIT_CONTROL_OUTPUT          (16U << 20) /* unsent reply bytes before a client is dropped */
+#define LIMIT_CONTROL_DEPTH           16          /* nesting of JSON */
+#define LIMIT_TRANSFERS               256         /* rwctl writes queued or running at once */

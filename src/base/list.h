@@ -9,7 +9,10 @@ struct list {
 	struct list *prev, *next;
 };
 
-#define LIST_INIT(head) {&(head), &(head)}
+#define LIST_INIT(head)          \
+	{                        \
+		&(head), &(head) \
+	}
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -50,6 +53,16 @@ list_del(struct list *node)
 	list_init(node);
 }
 
+static inline unsigned
+list_length(const struct list *head)
+{
+	unsigned n = 0;
+
+	for (const struct list *node = head->next; node != head; node = node->next)
+		n++;
+	return n;
+}
+
 /* Moves all of from to the end of to. */
 static inline void
 list_splice_tail(struct list *to, struct list *from)
@@ -68,7 +81,7 @@ list_splice_tail(struct list *to, struct list *from)
 	(list_empty(head) ? NULL : container_of((head)->next, type, member))
 
 /* Walks the entries; the body may remove the one it is at, and no other. */
-#define list_for_each(it, head, type, member) \
-	for (struct list *it##_node = (head)->next, *it##_next = it##_node->next; \
+#define list_for_each(it, head, type, member)                                             \
+	for (struct list *it##_node = (head)->next, *it##_next = it##_node->next;         \
 	     it##_node != (head) && ((it) = container_of(it##_node, type, member), true); \
 	     it##_node = it##_next, it##_next = it##_node->next)

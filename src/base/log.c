@@ -13,10 +13,10 @@ static const struct {
 	const char *name;
 	int priority; /* syslog(3) */
 } LEVELS[] = {
-	[LOG_LEVEL_ERROR] = {"error", 3},
-	[LOG_LEVEL_WARNING] = {"warning", 4},
-	[LOG_LEVEL_INFO] = {"info", 6},
-	[LOG_LEVEL_DEBUG] = {"debug", 7},
+    [LOG_LEVEL_ERROR] = {"error", 3},
+    [LOG_LEVEL_WARNING] = {"warning", 4},
+    [LOG_LEVEL_INFO] = {"info", 6},
+    [LOG_LEVEL_DEBUG] = {"debug", 7},
 };
 
 static void default_sink(enum log_level level, const char *line);
@@ -27,7 +27,8 @@ static log_sink *current_sink = default_sink;
 static void
 default_sink(enum log_level level, const char *line)
 {
-	/* systemd sets JOURNAL_STREAM when standard error is the journal: see sd-daemon(3) for the prefix. */
+	/* systemd sets JOURNAL_STREAM when standard error is the journal: see sd-daemon(3) for the
+	 * prefix. */
 	if (getenv("JOURNAL_STREAM") != NULL)
 		fprintf(stderr, "<%d>%s\n", LEVELS[level].priority, line);
 	else

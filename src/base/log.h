@@ -1,7 +1,8 @@
 /* log.h -- one line per event, to standard error; the journal gets the priority as a "<N>" prefix
  *
- * A line names the object first ("region 3: ..."). Foreign text must have gone through text_clean().
- * Codecs and other pure modules do not log: the caller that knows the context does, once.
+ * A line names the object first ("region 3: ..."). Foreign text must have gone through
+ * text_clean(). Codecs and other pure modules do not log: the caller that knows the context does,
+ * once.
  */
 
 #pragma once
@@ -11,7 +12,8 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Receives every line that passes the level; tests and fuzzers put their own in (NULL: the default). */
+/* Receives every line that passes the level; tests and fuzzers put their own in (NULL: the
+ * default). */
 typedef void log_sink(enum log_level level, const char *line);
 
 void log_set_level(enum log_level level);

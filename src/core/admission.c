@@ -33,7 +33,8 @@ is_own_address(const struct sockaddr *address)
 }
 
 static bool
-allow_matches(const struct core *core, const struct conf_allow *allow, const struct sockaddr *address)
+allow_matches(
+    const struct core *core, const struct conf_allow *allow, const struct sockaddr *address)
 {
 	switch (allow->kind) {
 	case CONF_ALLOW_ANY:
@@ -50,12 +51,12 @@ allow_matches(const struct core *core, const struct conf_allow *allow, const str
 }
 
 bool
-admission_allows(const struct core *core, const struct conf_listen *listen,
-    const struct sockaddr *address)
+admission_allows(
+    const struct core *core, const struct conf_listen *listen, const struct sockaddr *address)
 {
 	const struct conf_allow *allow;
 
-	list_for_each (allow, &listen->allow, node)
+	list_for_each (allow, &listen->allow, struct conf_allow, node)
 		if (allow_matches(core, allow, address))
 			return true;
 	return false;
@@ -76,8 +77,8 @@ check_flags(const struct candidate *c, struct rwp_reject *reject, char *text)
 	(void)reject;
 	if (c->request->flags == 0)
 		return 0;
-	snprintf(text, LIMIT_REASON + 1, "flags %#x: keys, sealing and doorbells are not known here",
-	    c->request->flags);
+	snprintf(text, LIMIT_REASON + 1,
+	    "flags %#x: keys, sealing and doorbells are not known here", c->request->flags);
 	return RWP_E_UNSUPPORTED;
 }
 
@@ -129,8 +130,10 @@ static unsigned (*const CHECKS[])(const struct candidate *, struct rwp_reject *,
 static void
 set_reason(struct rwp_reject *reject, unsigned reason, const char *text)
 {
+	size_t len = strlen(text);
+
 	reject->reason = reason;
-	reject->text_len = strnlen(text, sizeof(reject->text));
+	reject->text_len = len < sizeof(reject->text) ? len : sizeof(reject->text);
 	memcpy(reject->text, text, reject->text_len);
 }
 
@@ -147,7 +150,7 @@ admission_check(struct core *core, struct listener *listener, const struct fabri
 	if (error < 0) {
 		set_reason(reject, error == -EPROTONOSUPPORT ? RWP_E_VERSION : RWP_E_PROTOCOL,
 		    error == -EPROTONOSUPPORT ? "only RWP version 1 is spoken here"
-		                              : "the request is no RWP request");
+					      : "the request is no RWP request");
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(CHECKS) / sizeof(CHECKS[0]); i++) {
@@ -172,8 +175,9 @@ admission_reject(struct core *core, struct fabric_conn *conn, const struct fabri
 	reject->version_min = reject->version_max = RWP_VERSION;
 	reject->fabric = info->kind;
 	rwp_reject_encode(reject, data);
-	log_warning("%s: refused: %.*s", text_address(address, (const struct sockaddr *)&info->remote),
-	    reject->text_len, reject->text);
+	log_warning("%s: refused: %.*s",
+	    text_address(address, (const struct sockaddr *)&info->remote), reject->text_len,
+	    reject->text);
 	core->orphans++;
 	conn->owner = NULL;
 	conn->fabric->ops->reject(conn, data, sizeof(data));

@@ -21,5 +21,5 @@ void admission_reject(struct core *core, struct fabric_conn *conn, const struct 
     struct rwp_reject *reject);
 
 /* The listen section admits this address. */
-bool admission_allows(const struct core *core, const struct conf_listen *listen,
-    const struct sockaddr *address);
+bool admission_allows(
+    const struct core *core, const struct conf_listen *listen, const struct sockaddr *address);

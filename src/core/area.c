@@ -35,7 +35,8 @@ in_slot(const struct area_in *in)
 	return in->base + RWP_RING_OFFSET + index * RWP_RECORD_SIZE;
 }
 
-/* 0: the flag of the next record is up; -EAGAIN: not yet; -EPROTO: neither the old nor the next value. */
+/* 0: the flag of the next record is up; -EAGAIN: not yet; -EPROTO: neither the old nor the next
+ * value. */
 static int
 in_flag(const struct area_in *in)
 {
@@ -62,9 +63,9 @@ in_blob(const struct area_in *in, const struct rwp_record *r, uint8_t blob[RWP_B
 	foreign_copy(blob, in->base + rwp_blob_offset(in->ring_log2) + r->blob_off, r->blob_len);
 	if (r->type == RWP_ONE) /* data_crc is the payload's: the blob carries its own */
 		return rwp_blob_open(&reader, blob, r->blob_len, r->type, r->seq) < 0 ||
-		        rwp_blob_check(&reader) < 0
-		    ? -EBADMSG
-		    : 0;
+			       rwp_blob_check(&reader) < 0
+			   ? -EBADMSG
+			   : 0;
 	return crc32c(0, blob, r->blob_len) == r->data_crc ? 0 : -EBADMSG;
 }
 
@@ -142,7 +143,8 @@ area_out_slot(const struct area_out *out, uint64_t seq)
 uint32_t
 area_out_offset(const struct area_out *out, uint64_t seq)
 {
-	return RWP_RING_OFFSET + ((seq - 1) & ((UINT64_C(1) << out->ring_log2) - 1)) * RWP_RECORD_SIZE;
+	return RWP_RING_OFFSET +
+	       ((seq - 1) & ((UINT64_C(1) << out->ring_log2) - 1)) * RWP_RECORD_SIZE;
 }
 
 uint64_t
@@ -151,7 +153,8 @@ area_out_seq(const struct area_out *out)
 	return out->pushed + 1;
 }
 
-/* Bytes of the blob ring that a blob takes: it never wraps, so the rest up to the end may be skipped. */
+/* Bytes of the blob ring that a blob takes: it never wraps, so the rest up to the end may be
+ * skipped. */
 static uint32_t
 blob_cost(const struct area_out *out, uint32_t blob_len, uint32_t *ret_off)
 {

@@ -1,7 +1,7 @@
 /* area.h -- lines and records over an area: taking what the peer wrote, laying out what goes to it
  *
- * Protocol: rwriter-protocol(7). Both directions have the same form: a line, a ring of records, a ring
- * of blobs. Pure memory work: no fabric, no log.
+ * Protocol: rwriter-protocol(7). Both directions have the same form: a line, a ring of records, a
+ * ring of blobs. Pure memory work: no fabric, no log.
  */
 
 #pragma once
@@ -27,9 +27,10 @@ struct area_in {
 
 void area_in_init(struct area_in *in, const void *base, size_t size, unsigned ring_log2);
 
-/* The next record and a copy of its blob (not NUL-terminated). -EAGAIN: nothing there (yet); -EBADMSG:
- * damaged for 50 ms; -EPROTO: out of sequence or bad blob place. now: loop_now(). */
-int area_in_record(struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t blob[RWP_BLOB_MAX]);
+/* The next record and a copy of its blob (not NUL-terminated). -EAGAIN: nothing there (yet);
+ * -EBADMSG: damaged for 50 ms; -EPROTO: out of sequence or bad blob place. now: loop_now(). */
+int area_in_record(
+    struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t blob[RWP_BLOB_MAX]);
 
 /* The peer's line if it has beaten since: 0; else -EAGAIN (a torn one too: it is read again). */
 int area_in_line(struct area_in *in, struct rwp_line *ret);
@@ -59,7 +60,7 @@ struct area_out {
 	uint64_t posted;         /* ... handed to the fabric */
 	uint64_t written;        /* ... whose sources are free again */
 	uint64_t consumed;       /* ... that the peer has taken */
-	uint64_t freed;          /* ... whose slot and blob are free again: min(written, consumed) */
+	uint64_t freed; /* ... whose slot and blob are free again: min(written, consumed) */
 	uint32_t blob_head, blob_used;
 };
 
@@ -71,9 +72,10 @@ void area_out_done(struct area_out *out);
 uint64_t area_out_seq(const struct area_out *out);
 /* Room for n more records with blobs of blob_len bytes each. */
 bool area_out_room(const struct area_out *out, unsigned n, uint32_t blob_len);
-/* Lays the record out; seq, tag, blob place and, with a blob and no payload, data_crc are filled in. -EAGAIN: no room. */
-int area_out_push(struct area_out *out, struct rwp_record *record, const void *blob, uint32_t blob_len,
-    const struct area_payload *payload);
+/* Lays the record out; seq, tag, blob place and, with a blob and no payload, data_crc are filled
+ * in. -EAGAIN: no room. */
+int area_out_push(struct area_out *out, struct rwp_record *record, const void *blob,
+    uint32_t blob_len, const struct area_payload *payload);
 /* The slot of a record that is laid out, and the record's offset in the area. */
 struct area_slot *area_out_slot(const struct area_out *out, uint64_t seq);
 uint32_t area_out_offset(const struct area_out *out, uint64_t seq);

@@ -20,10 +20,10 @@
 #define AGAIN_NS   NSEC_PER_MSEC
 
 static const char *const STATES[] = {
-	[ARRIVAL_NONE] = "none",
-	[ARRIVAL_OPEN] = "open",
-	[ARRIVAL_VERIFYING] = "verifying",
-	[ARRIVAL_FAILED] = "failed",
+    [ARRIVAL_NONE] = "none",
+    [ARRIVAL_OPEN] = "open",
+    [ARRIVAL_VERIFYING] = "verifying",
+    [ARRIVAL_FAILED] = "failed",
 };
 
 static void verify(void *arg);
@@ -71,7 +71,8 @@ arrival_open(const struct arrival *a)
 /* ---- results ---- */
 
 static void
-push_result(struct arrival *a, unsigned status, uint32_t data_crc, const void *blob, uint32_t blob_len)
+push_result(
+    struct arrival *a, unsigned status, uint32_t data_crc, const void *blob, uint32_t blob_len)
 {
 	struct rwp_record r = {
 	    .type = RWP_RESULT,
@@ -98,7 +99,8 @@ fail(struct arrival *a, unsigned code, struct rwp_deny *why, enum arrival_state 
 		snprintf(why->text, sizeof(why->text), "%s", rwp_code_text(code));
 	why->code = code;
 	len = rwp_deny_encode(why, RWP_RESULT, area_out_seq(&a->channel->out), blob, sizeof(blob));
-	log_warning("region %u: %s from %s: %s", a->region->id, a->view.name, a->region->peer, why->text);
+	log_warning(
+	    "region %u: %s from %s: %s", a->region->id, a->view.name, a->region->peer, why->text);
 	region_failed(a->region);
 	push_result(a, code, 0, blob, len > 0 ? len : 0);
 	set_state(a, next);
@@ -219,8 +221,8 @@ check_payload(struct arrival *a, const struct rwp_record *r, struct rwp_deny *wh
 	if (r->length > LIMIT_SEGMENT || r->region_off > a->region->size ||
 	    r->length > a->region->size - r->region_off) {
 		snprintf(why->text, sizeof(why->text),
-		    "%u bytes at %llu: a segment is at most %llu bytes and ends within %llu", r->length,
-		    (unsigned long long)r->region_off, (unsigned long long)LIMIT_SEGMENT,
+		    "%u bytes at %llu: a segment is at most %llu bytes and ends within %llu",
+		    r->length, (unsigned long long)r->region_off, (unsigned long long)LIMIT_SEGMENT,
 		    (unsigned long long)a->region->size);
 		return RWP_E_PROTOCOL;
 	}
@@ -326,7 +328,8 @@ on_end(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const
 	}
 	snprintf(why.text, sizeof(why.text),
 	    "the end says %llu bytes with CRC32C %08x; %llu bytes with %08x arrived",
-	    (unsigned long long)r->stream_off, r->data_crc, (unsigned long long)a->received, a->crc);
+	    (unsigned long long)r->stream_off, r->data_crc, (unsigned long long)a->received,
+	    a->crc);
 	fail(a, RWP_E_CHECKSUM, &why, ARRIVAL_NONE);
 	return 0;
 }
@@ -348,12 +351,12 @@ static const struct {
 	bool ends;
 	int (*fn)(struct arrival *, const struct rwp_record *, const uint8_t *, const char **);
 } RECORDS[] = {
-	[RWP_BEGIN] = {.begins = true, .fn = on_begin},
-	[RWP_DATA] = {.fn = on_data},
-	[RWP_HOLE] = {.fn = on_hole},
-	[RWP_END] = {.ends = true, .fn = on_end},
-	[RWP_ONE] = {.begins = true, .ends = true, .fn = on_one},
-	[RWP_ABORT] = {.ends = true, .fn = on_abort},
+    [RWP_BEGIN] = {.begins = true, .fn = on_begin},
+    [RWP_DATA] = {.fn = on_data},
+    [RWP_HOLE] = {.fn = on_hole},
+    [RWP_END] = {.ends = true, .fn = on_end},
+    [RWP_ONE] = {.begins = true, .ends = true, .fn = on_one},
+    [RWP_ABORT] = {.ends = true, .fn = on_abort},
 };
 
 /* What the writer still sent of a transfer that has got its RESULT is skipped. */
@@ -368,7 +371,8 @@ skip(struct arrival *a, const struct rwp_record *r)
 }
 
 int
-arrival_record(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
+arrival_record(
+    struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
 {
 	if (skip(a, r))
 		return 0;
@@ -385,8 +389,8 @@ arrival_abandon(struct arrival *a)
 {
 	loop_timer_clear(a->again);
 	if (arrival_open(a)) {
-		log_warning("region %u: %s from %s: the connection ended after %llu bytes", a->region->id,
-		    a->view.name, a->region->peer, (unsigned long long)a->received);
+		log_warning("region %u: %s from %s: the connection ended after %llu bytes",
+		    a->region->id, a->view.name, a->region->peer, (unsigned long long)a->received);
 		region_failed(a->region);
 		a->state = ARRIVAL_NONE;
 	}

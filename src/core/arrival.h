@@ -1,7 +1,7 @@
 /* arrival.h -- incoming transfers of one connection: records to verified bytes to the sink
  *
- *   none > open > (each DATA: verifying > open) > none        RESULT is sent on the way back to none
- *                 any failure > failed: records of this transfer are skipped until its END or ABORT
+ *   none > open > (each DATA: verifying > open) > none        RESULT is sent on the way back to
+ * none any failure > failed: records of this transfer are skipped until its END or ABORT
  *
  * Checksums of bulk are jobs; while one runs the owner takes no further records (arrival_busy).
  */
@@ -29,11 +29,11 @@ struct arrival {
 	/* A verification has ended: the owner may take records again. */
 	void (*idle)(struct arrival *a);
 
-	uint32_t transfer;  /* of the transfer that is open, or was the last */
+	uint32_t transfer; /* of the transfer that is open, or was the last */
 	struct arrival_view view;
-	uint64_t announced; /* whole length; UINT64_MAX: not known */
-	uint64_t received;  /* bytes verified */
-	uint32_t crc;       /* of them */
+	uint64_t announced;       /* whole length; UINT64_MAX: not known */
+	uint64_t received;        /* bytes verified */
+	uint32_t crc;             /* of them */
 	struct rwp_record record; /* being verified */
 	struct job job;
 	uint32_t job_crc;
@@ -42,13 +42,15 @@ struct arrival {
 	uint64_t damaged;         /* payloads that never matched */
 };
 
-int arrival_init(struct arrival *a, struct channel *ch, struct region *region, const struct sink *sink,
-    void (*idle)(struct arrival *a));
+int arrival_init(struct arrival *a, struct channel *ch, struct region *region,
+    const struct sink *sink, void (*idle)(struct arrival *a));
 /* No job may be running: the channel's holds see to that. */
 void arrival_done(struct arrival *a);
 
-/* BEGIN, DATA, HOLE, END, ONE or ABORT. 0, or -EPROTO with *text (static): the connection must end. */
-int arrival_record(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text);
+/* BEGIN, DATA, HOLE, END, ONE or ABORT. 0, or -EPROTO with *text (static): the connection must end.
+ */
+int arrival_record(
+    struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text);
 /* No record may be given now. */
 bool arrival_busy(const struct arrival *a);
 /* A transfer has begun and not ended. */

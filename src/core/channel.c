@@ -25,8 +25,8 @@ fabric_of(const struct channel *ch)
 }
 
 int
-channel_init(struct channel *ch, struct core *core, const struct channel_ops *ops,
-    struct fabric_conn *conn)
+channel_init(
+    struct channel *ch, struct core *core, const struct channel_ops *ops, struct fabric_conn *conn)
 {
 	memset(ch, 0, sizeof(*ch));
 	ch->core = core;
@@ -70,7 +70,8 @@ channel_connect(struct channel *ch, const struct fabric_ops *ops, struct fabric 
 /* ---- registrations ---- */
 
 int
-registration_add(struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access)
+registration_add(
+    struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access)
 {
 	int error;
 
@@ -316,7 +317,8 @@ take_line(struct channel *ch)
 static const char *
 record_error_text(int error)
 {
-	return error == -EBADMSG ? "a record or its blob is damaged" : "a record is out of sequence";
+	return error == -EBADMSG ? "a record or its blob is damaged"
+				 : "a record is out of sequence";
 }
 
 static bool

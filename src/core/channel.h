@@ -1,7 +1,9 @@
-/* channel.h -- one connection's plumbing, the same for both directions: areas, records, lines, beats
+/* channel.h -- one connection's plumbing, the same for both directions: areas, records, lines,
+ * beats
  *
- * The owner (inbound, outbound) holds the state machine; the channel moves records and lines between
- * the areas and the fabric, watches the peer's beat, and takes the connection down in the right order:
+ * The owner (inbound, outbound) holds the state machine; the channel moves records and lines
+ * between the areas and the fabric, watches the peer's beat, and takes the connection down in the
+ * right order:
  *
  *   channel_end > [last record out, at most 100 ms] > fabric stop > CLOSED > owner.closed
  *     > registrations dropped, jobs ended (holds) > fabric conn freed > owner.gone
@@ -38,18 +40,26 @@ struct registration {
 /* The three that tell more than "it is over" come only while the channel is not ending. */
 struct channel_ops {
 	void (*resolved)(struct channel *ch);
-	void (*ready)(struct channel *ch, int error, const char *detail); /* areas registered, or not */
+	void (*ready)(
+	    struct channel *ch, int error, const char *detail); /* areas registered, or not */
 	void (*established)(struct channel *ch, const void *data, size_t len);
 	void (*record)(struct channel *ch, const struct rwp_record *r, const uint8_t *blob);
 	void (*line)(struct channel *ch, const struct rwp_line *line); /* may be NULL */
-	void (*room)(struct channel *ch); /* slots, credits or sources have become free; may be NULL */
+	void (*room)(
+	    struct channel *ch); /* slots, credits or sources have become free; may be NULL */
 	/* Something broke that the channel found: the owner decides, usually channel_end(). */
 	void (*broken)(struct channel *ch, enum rwp_code code, const char *text);
 	void (*closed)(struct channel *ch, const struct fabric_event *event);
 	void (*gone)(struct channel *ch);
 };
 
-enum channel_phase { CHANNEL_OPENING, CHANNEL_UP, CHANNEL_ENDING, CHANNEL_STOPPING, CHANNEL_CLOSED };
+enum channel_phase {
+	CHANNEL_OPENING,
+	CHANNEL_UP,
+	CHANNEL_ENDING,
+	CHANNEL_STOPPING,
+	CHANNEL_CLOSED
+};
 
 struct channel {
 	struct core *core;
@@ -82,15 +92,16 @@ struct channel {
 };
 
 /* conn may be NULL (active side: channel_connect). 0 or -ENOMEM: then nothing is held. */
-int channel_init(struct channel *ch, struct core *core, const struct channel_ops *ops,
-    struct fabric_conn *conn);
+int channel_init(
+    struct channel *ch, struct core *core, const struct channel_ops *ops, struct fabric_conn *conn);
 /* Only before there is a connection, or from owner.gone on. */
 void channel_done(struct channel *ch);
 int channel_connect(struct channel *ch, const struct fabric_ops *ops, struct fabric *fabric,
     const struct sockaddr *to);
 
-/* Maps the incoming area and registers it; ops.ready follows. A passive side maps the outgoing image as
- * well; an active one knows its size only from the reply: channel_map_out(), and ops.ready again. */
+/* Maps the incoming area and registers it; ops.ready follows. A passive side maps the outgoing
+ * image as well; an active one knows its size only from the reply: channel_map_out(), and ops.ready
+ * again. */
 int channel_map_in(struct channel *ch, size_t size, unsigned ring_log2);
 int channel_map_out(struct channel *ch, size_t size, unsigned ring_log2);
 /* Where the peer's area is, from its private data. */
@@ -100,7 +111,8 @@ void channel_listen(struct channel *ch);
 /* Beats from now on, and expects them. */
 void channel_beat(struct channel *ch, uint64_t beat_ns, uint64_t dead_ns);
 
-/* Lays out a record and sends it (now, or when the fabric has room). -EAGAIN: no room; ops.room will come. */
+/* Lays out a record and sends it (now, or when the fabric has room). -EAGAIN: no room; ops.room
+ * will come. */
 int channel_push(struct channel *ch, struct rwp_record *r, const void *blob, uint32_t blob_len,
     const struct area_payload *payload);
 /* ch->line has changed: goes out when this turn's callbacks are done. */
@@ -108,7 +120,8 @@ void channel_line(struct channel *ch);
 /* Takes no records, or takes them again. */
 void channel_pause(struct channel *ch, bool paused);
 
-/* Ends the connection: whatever has been pushed still gets 100 ms, then it is stopped. Idempotent. */
+/* Ends the connection: whatever has been pushed still gets 100 ms, then it is stopped. Idempotent.
+ */
 void channel_end(struct channel *ch);
 
 /* A job or an object that must be gone before the channel may go. */
@@ -116,7 +129,8 @@ void channel_hold(struct channel *ch);
 void channel_release(struct channel *ch);
 
 /* Registers memory: on_ready follows. 0 or -ENOMEM. */
-int registration_add(struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access);
+int registration_add(
+    struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access);
 /* From any state, also twice; on_gone follows if it was added. */
 void registration_drop(struct registration *r);
 

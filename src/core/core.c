@@ -54,16 +54,16 @@ on_conn(struct core *core, const struct fabric_event *event)
 }
 
 static void (*const EVENTS[])(struct core *, const struct fabric_event *) = {
-	[FABRIC_PORT_UP] = on_port,
-	[FABRIC_PORT_DOWN] = on_port,
-	[FABRIC_REQUEST] = on_port,
-	[FABRIC_RESOLVED] = on_conn,
-	[FABRIC_ESTABLISHED] = on_conn,
-	[FABRIC_MEM_READY] = on_memory,
-	[FABRIC_MEM_GONE] = on_memory,
-	[FABRIC_WRITTEN] = on_conn,
-	[FABRIC_ARRIVED] = on_conn,
-	[FABRIC_CLOSED] = on_conn,
+    [FABRIC_PORT_UP] = on_port,
+    [FABRIC_PORT_DOWN] = on_port,
+    [FABRIC_REQUEST] = on_port,
+    [FABRIC_RESOLVED] = on_conn,
+    [FABRIC_ESTABLISHED] = on_conn,
+    [FABRIC_MEM_READY] = on_memory,
+    [FABRIC_MEM_GONE] = on_memory,
+    [FABRIC_WRITTEN] = on_conn,
+    [FABRIC_ARRIVED] = on_conn,
+    [FABRIC_CLOSED] = on_conn,
 };
 
 static void
@@ -167,7 +167,7 @@ static bool
 all_gone(const struct core *core)
 {
 	return core->connections == 0 && core->orphans == 0 && list_empty(&core->transfers) &&
-	    pool_quiet(core->pool);
+	       pool_quiet(core->pool);
 }
 
 static void
@@ -175,7 +175,7 @@ end_lingering(struct core *core)
 {
 	struct region *region;
 
-	list_for_each (region, &core->regions, node)
+	list_for_each (region, &core->regions, struct region, node)
 		if (region->state == REGION_LINGERING)
 			region_free(region);
 }
@@ -265,22 +265,18 @@ tell_stopped(struct loop_task *task)
 void
 core_status(const struct core *core, struct status_view *ret)
 {
-	struct list *n;
-
 	*ret = (struct status_view){
 	    .up_ns = loop_now() - core->started_ns,
 	    .memory_used = pool_used(core->pool),
 	    .memory_limit = pool_limit(core->pool),
 	    .connections = core->connections,
 	    .connections_limit = core->conf->connections,
+	    .regions = list_length(&core->regions),
+	    .transfers = list_length(&core->transfers),
 	    .stopping = core->stopping,
 	};
 	memcpy(ret->name, core->conf->name, sizeof(ret->name));
 	memcpy(ret->boot_id, core->boot_id, sizeof(ret->boot_id));
-	for (n = core->regions.next; n != &core->regions; n = n->next)
-		ret->regions++;
-	for (n = core->transfers.next; n != &core->transfers; n = n->next)
-		ret->transfers++;
 }
 
 void
@@ -289,7 +285,7 @@ core_each_region(struct core *core, void (*fn)(void *arg, const struct region_vi
 	struct region_view view;
 	struct region *region;
 
-	list_for_each (region, &core->regions, node) {
+	list_for_each (region, &core->regions, struct region, node) {
 		region_view(region, &view);
 		fn(arg, &view);
 	}
@@ -318,7 +314,7 @@ region_matches(const struct region *region, const char *which)
 	if (text_parse_uint(which, UINT32_MAX, &id) == 0)
 		return region->id == id;
 	return strcmp(region->peer, which) == 0 || strcmp(region->claimed_name, which) == 0 ||
-	    strcmp(region->address, which) == 0;
+	       strcmp(region->address, which) == 0;
 }
 
 int
@@ -328,7 +324,7 @@ core_open_region(struct core *core, const char *which, struct region_view *ret, 
 	bool any = false;
 	int fd;
 
-	list_for_each (region, &core->regions, node) {
+	list_for_each (region, &core->regions, struct region, node) {
 		if (!region_matches(region, which))
 			continue;
 		any = true;

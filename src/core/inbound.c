@@ -29,13 +29,13 @@
 enum inbound_state { PREPARING, ACCEPTING, GREETING, GRANTING, OPEN, ENDING, CLOSED };
 
 static const char *const STATES[] = {
-	[PREPARING] = "preparing",
-	[ACCEPTING] = "accepting",
-	[GREETING] = "greeting",
-	[GRANTING] = "granting",
-	[OPEN] = "open",
-	[ENDING] = "ending",
-	[CLOSED] = "closed",
+    [PREPARING] = "preparing",
+    [ACCEPTING] = "accepting",
+    [GREETING] = "greeting",
+    [GRANTING] = "granting",
+    [OPEN] = "open",
+    [ENDING] = "ending",
+    [CLOSED] = "closed",
 };
 
 struct inbound {
@@ -147,8 +147,8 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 static void
 deny(struct inbound *in, struct rwp_deny *why)
 {
-	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer, why->text,
-	    why->fix[0] != '\0' ? "; " : "", why->fix);
+	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer,
+	    why->text, why->fix[0] != '\0' ? "; " : "", why->fix);
 	push_word(in, RWP_DENY, why);
 	set_state(in, ENDING);
 	channel_end(&in->channel);
@@ -181,15 +181,16 @@ region_refused(struct inbound *in, const struct conf_region *conf, struct rwp_de
 	if (conf == NULL) {
 		why->code = RWP_E_REGION;
 		snprintf(why->text, sizeof(why->text), "there is no region \"%s\"", h->region);
-		snprintf(why->fix, sizeof(why->fix), "add [region %s] to the configuration, or name another",
-		    h->region);
+		snprintf(why->fix, sizeof(why->fix),
+		    "add [region %s] to the configuration, or name another", h->region);
 	} else if (h->size > conf->max_size) {
 		why->code = RWP_E_SIZE;
 		why->size = h->size;
 		why->limit = conf->max_size;
 		snprintf(why->text, sizeof(why->text),
-		    "refused %s for region \"%s\": it grants at most %s", text_human_size(asked, h->size),
-		    conf->name, text_human_size(most, conf->max_size));
+		    "refused %s for region \"%s\": it grants at most %s",
+		    text_human_size(asked, h->size), conf->name,
+		    text_human_size(most, conf->max_size));
 		snprintf(why->fix, sizeof(why->fix), "max-size = %s in [region %s]",
 		    text_print_size(fix, h->size), conf->name);
 	}
@@ -197,10 +198,12 @@ region_refused(struct inbound *in, const struct conf_region *conf, struct rwp_de
 }
 
 static void
-memory_refused(struct inbound *in, uint64_t size, int error, const char *detail, struct rwp_deny *why)
+memory_refused(
+    struct inbound *in, uint64_t size, int error, const char *detail, struct rwp_deny *why)
 {
 	struct pool *pool = in->core->pool;
-	char asked[TEXT_SIZE_MAX], free_now[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+	char asked[TEXT_SIZE_MAX], free_now[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX],
+	    fix[TEXT_SIZE_MAX];
 
 	why->code = RWP_E_MEMORY;
 	why->size = size;
@@ -212,9 +215,11 @@ memory_refused(struct inbound *in, uint64_t size, int error, const char *detail,
 	}
 	why->limit = pool_limit(pool);
 	snprintf(why->text, sizeof(why->text),
-	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked, in->hello.region,
-	    text_human_size(free_now, pool_room(pool)), text_human_size(limit, pool_limit(pool)));
-	snprintf(why->fix, sizeof(why->fix), "pinned-memory = %s in [limits], or rwctl release a region",
+	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked,
+	    in->hello.region, text_human_size(free_now, pool_room(pool)),
+	    text_human_size(limit, pool_limit(pool)));
+	snprintf(why->fix, sizeof(why->fix),
+	    "pinned-memory = %s in [limits], or rwctl release a region",
 	    text_print_size(fix, pool_used(pool) + pool_round(size)));
 }
 
@@ -226,8 +231,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	uint64_t size;
 	int error;
 
-	if (r->type != RWP_HELLO ||
-	    rwp_hello_decode(blob, r->blob_len, r->seq, &in->hello) < 0) {
+	if (r->type != RWP_HELLO || rwp_hello_decode(blob, r->blob_len, r->seq, &in->hello) < 0) {
 		inbound_end(in, RWP_E_PROTOCOL, "the first record is no HELLO");
 		return;
 	}
@@ -331,13 +335,13 @@ on_bye(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 }
 
 static void (*const RECORDS[])(struct inbound *, const struct rwp_record *, const uint8_t *) = {
-	[RWP_BEGIN] = on_transfer_record,
-	[RWP_DATA] = on_transfer_record,
-	[RWP_HOLE] = on_transfer_record,
-	[RWP_END] = on_transfer_record,
-	[RWP_ONE] = on_transfer_record,
-	[RWP_ABORT] = on_transfer_record,
-	[RWP_BYE] = on_bye,
+    [RWP_BEGIN] = on_transfer_record,
+    [RWP_DATA] = on_transfer_record,
+    [RWP_HOLE] = on_transfer_record,
+    [RWP_END] = on_transfer_record,
+    [RWP_ONE] = on_transfer_record,
+    [RWP_ABORT] = on_transfer_record,
+    [RWP_BYE] = on_bye,
 };
 
 static void
@@ -475,7 +479,8 @@ inbound_request(struct core *core, struct listener *listener, const struct fabri
 	struct inbound *in;
 
 	event->conn->fabric->ops->describe(event->conn, &info);
-	if (!admission_check(core, listener, &info, event->data, event->data_len, &request, &reject)) {
+	if (!admission_check(
+		core, listener, &info, event->data, event->data_len, &request, &reject)) {
 		admission_reject(core, event->conn, &info, &reject);
 		return;
 	}
@@ -506,8 +511,9 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 	struct inbound *in = inbound_of(ch);
 
 	if (in->state < ENDING)
-		log_info("connection from %s: closed: %s%s%s", in->peer, fabric_cause_name(event->cause),
-		    event->detail != NULL ? ": " : "", event->detail != NULL ? event->detail : "");
+		log_info("connection from %s: closed: %s%s%s", in->peer,
+		    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",
+		    event->detail != NULL ? event->detail : "");
 	set_state(in, CLOSED);
 	ch->conn->fabric->ops->describe(ch->conn, &in->info);
 	if (in->arrival.channel != NULL)
@@ -594,7 +600,7 @@ inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v)
 	struct peer_view v;
 	struct inbound *in;
 
-	list_for_each (in, &core->inbounds, node) {
+	list_for_each (in, &core->inbounds, struct inbound, node) {
 		view(in, &v);
 		fn(arg, &v);
 	}
@@ -607,11 +613,11 @@ inbound_disconnect(struct core *core, const char *who)
 	struct inbound *in;
 	unsigned n = 0;
 
-	list_for_each (in, &core->inbounds, node) {
+	list_for_each (in, &core->inbounds, struct inbound, node) {
 		text_address(address, (const struct sockaddr *)&in->info.remote);
 		if (in->state >= ENDING ||
 		    (strcmp(in->peer, who) != 0 && strcmp(in->hello.writer, who) != 0 &&
-		        strcmp(address, who) != 0))
+			strcmp(address, who) != 0))
 			continue;
 		inbound_end(in, RWP_E_RELEASED, "an operator ended the connection");
 		n++;
@@ -624,7 +630,7 @@ inbound_end_all(struct core *core, unsigned code, const char *text)
 {
 	struct inbound *in;
 
-	list_for_each (in, &core->inbounds, node)
+	list_for_each (in, &core->inbounds, struct inbound, node)
 		inbound_end(in, code, text);
 }
 
@@ -633,7 +639,7 @@ inbound_any_open(const struct core *core)
 {
 	struct inbound *in;
 
-	list_for_each (in, &core->inbounds, node)
+	list_for_each (in, &core->inbounds, struct inbound, node)
 		if (arrival_open(&in->arrival))
 			return true;
 	return false;

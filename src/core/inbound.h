@@ -23,7 +23,8 @@ struct listener;
 struct peer_view;
 
 /* A connection request: rejects it, or makes an inbound of it. */
-void inbound_request(struct core *core, struct listener *listener, const struct fabric_event *event);
+void inbound_request(
+    struct core *core, struct listener *listener, const struct fabric_event *event);
 
 /* Ends the connection with a NOTICE of why (code, text) where the peer can get one. Idempotent. */
 void inbound_end(struct inbound *in, unsigned code, const char *text);

@@ -116,7 +116,7 @@ static bool
 wants_fabric(const struct conf_listen *conf, const struct core_fabric *f)
 {
 	return conf->fabric == CONF_FABRIC_AUTO ||
-	    strcmp(conf_fabric_name(conf->fabric), f->ops->name) == 0;
+	       strcmp(conf_fabric_name(conf->fabric), f->ops->name) == 0;
 }
 
 static struct listener *
@@ -125,7 +125,7 @@ find(struct core *core, const struct conf_listen *conf, const struct sockaddr_st
 {
 	struct listener *l;
 
-	list_for_each (l, &core->listeners, node)
+	list_for_each (l, &core->listeners, struct listener, node)
 		if (l->fabric == f && strcmp(l->name, conf->name) == 0 &&
 		    strcmp(l->device, conf->device) == 0 &&
 		    memcmp(&l->address, address, sizeof(*address)) == 0)
@@ -184,7 +184,7 @@ want_section(struct core *core, const struct conf_listen *conf, struct core_fabr
 		error = want(core, conf, &v4, f);
 		return error < 0 ? error : want(core, conf, &v6, f);
 	}
-	list_for_each (address, &conf->addresses, node)
+	list_for_each (address, &conf->addresses, struct conf_address, node)
 		if (error == 0)
 			error = want(core, conf, &address->address, f);
 	return error;
@@ -197,13 +197,13 @@ listener_sync(struct core *core)
 	struct listener *l;
 	int error = 0;
 
-	list_for_each (l, &core->listeners, node)
+	list_for_each (l, &core->listeners, struct listener, node)
 		l->wanted = false;
-	list_for_each (conf, &core->conf->listens, node)
+	list_for_each (conf, &core->conf->listens, struct conf_listen, node)
 		for (unsigned i = 0; i < core->n_fabrics && error == 0; i++)
 			if (wants_fabric(conf, &core->fabrics[i]))
 				error = want_section(core, conf, &core->fabrics[i]);
-	list_for_each (l, &core->listeners, node)
+	list_for_each (l, &core->listeners, struct listener, node)
 		if (!l->wanted)
 			listener_free(l);
 	return error;
@@ -214,7 +214,7 @@ listener_close_all(struct core *core)
 {
 	struct listener *l;
 
-	list_for_each (l, &core->listeners, node)
+	list_for_each (l, &core->listeners, struct listener, node)
 		listener_free(l);
 }
 
@@ -231,7 +231,7 @@ host_only(const struct conf_listen *conf)
 {
 	const struct conf_allow *allow;
 
-	list_for_each (allow, &conf->allow, node)
+	list_for_each (allow, &conf->allow, struct conf_allow, node)
 		if (allow->kind != CONF_ALLOW_HOST)
 			return false;
 	return true;
@@ -258,7 +258,7 @@ listener_each(struct core *core, void (*fn)(void *arg, const struct listen_view 
 	struct listener *l;
 	struct listen_view view;
 
-	list_for_each (l, &core->listeners, node) {
+	list_for_each (l, &core->listeners, struct listener, node) {
 		listener_view(l, &view);
 		fn(arg, &view);
 	}

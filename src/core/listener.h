@@ -1,6 +1,7 @@
 /* listener.h -- one address that one fabric listens on for one [listen] section
  *
- *   down > starting > up > down ...        down: tried again after a pause that doubles to [limits] retry
+ *   down > starting > up > down ...        down: tried again after a pause that doubles to [limits]
+ * retry
  */
 
 #pragma once
@@ -12,8 +13,8 @@ struct core;
 struct listen_view;
 struct listener;
 
-/* Opens and closes what differs between the core's configuration and what is listened on now. -ENOMEM: some are
- * missing. */
+/* Opens and closes what differs between the core's configuration and what is listened on now.
+ * -ENOMEM: some are missing. */
 int listener_sync(struct core *core);
 void listener_close_all(struct core *core);
 
@@ -21,4 +22,5 @@ void listener_event(struct listener *l, const struct fabric_event *event);
 const char *listener_name(const struct listener *l); /* LIMIT_NAME + 1 bytes */
 void listener_view(const struct listener *l, struct listen_view *ret);
 /* fn for every listener, in the order of the configuration. */
-void listener_each(struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg);
+void listener_each(
+    struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg);

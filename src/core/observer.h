@@ -1,5 +1,5 @@
-/* observer.h -- what the core tells those above it; calls come from the loop, never from inside a call
- * into the core, and may call into the core
+/* observer.h -- what the core tells those above it; calls come from the loop, never from inside a
+ * call into the core, and may call into the core
  */
 
 #pragma once

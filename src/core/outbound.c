@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,13 @@
 enum outbound_state { RESOLVING, PREPARING, CONNECTING, GREETING, OPEN, ENDING, CLOSED };
 
 static const char *const STATES[] = {
-	[RESOLVING] = "resolving",
-	[PREPARING] = "preparing",
-	[CONNECTING] = "connecting",
-	[GREETING] = "greeting",
-	[OPEN] = "open",
-	[ENDING] = "ending",
-	[CLOSED] = "closed",
+    [RESOLVING] = "resolving",
+    [PREPARING] = "preparing",
+    [CONNECTING] = "connecting",
+    [GREETING] = "greeting",
+    [OPEN] = "open",
+    [ENDING] = "ending",
+    [CLOSED] = "closed",
 };
 
 struct outbound {
@@ -50,8 +51,8 @@ struct outbound {
 	struct rwp_grant grant;
 	struct transfer *transfer;
 	struct sender sender;
-	uint64_t since;     /* CLOCK_REALTIME */
-	uint32_t transfers; /* that arrived */
+	uint64_t since;         /* CLOCK_REALTIME */
+	uint32_t transfers;     /* that arrived */
 	struct failure failure; /* why it ends; state 0: no failure */
 };
 
@@ -66,7 +67,8 @@ outbound_of(struct channel *ch)
 static void
 set_state(struct outbound *ob, enum outbound_state state)
 {
-	log_debug("connection to %s: %s -> %s", peer_name(ob->peer), STATES[ob->state], STATES[state]);
+	log_debug(
+	    "connection to %s: %s -> %s", peer_name(ob->peer), STATES[ob->state], STATES[state]);
 	ob->state = state;
 	if (state >= ENDING)
 		loop_timer_clear(ob->deadline);
@@ -141,8 +143,8 @@ fail_refused(struct outbound *ob, unsigned code, const char *text, const char *f
 
 	if (said == NULL)
 		said = "for a reason that is not known here";
-	snprintf(why.text, sizeof(why.text), "%s%s", strncmp(said, "refused ", 8) == 0 ? "" : "refused us: ",
-	    said);
+	snprintf(why.text, sizeof(why.text), "%s%s",
+	    strncmp(said, "refused ", 8) == 0 ? "" : "refused us: ", said);
 	snprintf(why.fix, sizeof(why.fix), "%s", fix);
 	give_up(ob, &why);
 }
@@ -160,7 +162,8 @@ on_deadline(void *arg)
 	}
 	snprintf(why.text, sizeof(why.text), "no answer within %s (%s)",
 	    text_human_time(time, ob->core->conf->setup_ns), STATES[ob->state]);
-	snprintf(why.fix, sizeof(why.fix), "is rwriterd running there, and does a firewall let it through?");
+	snprintf(why.fix, sizeof(why.fix),
+	    "is rwriterd running there, and does a firewall let it through?");
 	give_up(ob, &why);
 }
 
@@ -176,7 +179,7 @@ bool
 outbound_fits(const struct outbound *ob, const struct transfer *t)
 {
 	return outbound_is_idle(ob) && strcmp(ob->region, t->region) == 0 &&
-	    t->wanted <= ob->grant.size && sender_fits(&ob->sender, t->view.length);
+	       t->wanted <= ob->grant.size && sender_fits(&ob->sender, t->view.length);
 }
 
 void
@@ -199,7 +202,7 @@ on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 	}
 	if (r->length <= RWP_STORED &&
 	    (ob->sender.state != SENDER_CONFIRMING || r->stream_off != ob->sender.sent ||
-	        r->data_crc != ob->sender.crc)) {
+		r->data_crc != ob->sender.crc)) {
 		fail_protocol(ob, "a result that does not match what was sent");
 		return;
 	}
@@ -313,7 +316,8 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 	channel_beat(
 	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);
 	log_info("connection to %s: region %u, %llu bytes, on %s %s", peer_name(ob->peer),
-	    ob->grant.region_id, (unsigned long long)ob->grant.size, ob->info.fabric, ob->info.device);
+	    ob->grant.region_id, (unsigned long long)ob->grant.size, ob->info.fabric,
+	    ob->info.device);
 	sender_init(&ob->sender, &ob->channel, &ob->grant);
 	if (ob->transfer != NULL)
 		outbound_run(ob, ob->transfer);
@@ -413,8 +417,9 @@ on_ready(struct channel *ch, int error, const char *detail)
 static bool
 reply_is_sane(const struct rwp_reply *r)
 {
-	return r->flags == 0 && r->ring_log2 >= RWP_RING_LOG2_MIN && r->ring_log2 <= RWP_RING_LOG2_MAX &&
-	    r->tail_len >= RWP_TAIL_MIN_SIZE && r->tail_len > rwp_blob_offset(r->ring_log2) + 1024;
+	return r->flags == 0 && r->ring_log2 >= RWP_RING_LOG2_MIN &&
+	       r->ring_log2 <= RWP_RING_LOG2_MAX && r->tail_len >= RWP_TAIL_MIN_SIZE &&
+	       r->tail_len > rwp_blob_offset(r->ring_log2) + 1024;
 }
 
 static void
@@ -486,7 +491,8 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 	list_init(&ob->node);
 	loop_task_init(&ob->grave, bury);
 	memcpy(&ob->address, address,
-	    address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	    address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
 	memcpy(ob->region, t->region, sizeof(ob->region));
 	error = start(ob, fabric);
 	if (error < 0) {
@@ -520,7 +526,8 @@ fail_rejected(struct outbound *ob, const struct fabric_event *event, struct fail
 	text_clean(text, sizeof(text), reject.text, reject.text_len);
 	if (reject.reason == RWP_E_ADDRESS)
 		snprintf(fix, sizeof(fix),
-		    "add \"allow = %s\" to that section of /etc/rwriter/rwriter.conf, then: sudo systemctl "
+		    "add \"allow = %s\" to that section of /etc/rwriter/rwriter.conf, then: sudo "
+		    "systemctl "
 		    "reload rwriter",
 		    text_address(local, (struct sockaddr *)&ob->info.local));
 	fail_refused(ob, reject.reason, text, fix);
@@ -544,8 +551,9 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 	}
 	why.unreached = state <= CONNECTING;
 	snprintf(why.text, sizeof(why.text), "%s: %s%s%s",
-	    state == OPEN ? "the connection broke" : "cannot be reached", fabric_cause_name(event->cause),
-	    event->detail != NULL ? ": " : "", event->detail != NULL ? event->detail : "");
+	    state == OPEN ? "the connection broke" : "cannot be reached",
+	    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",
+	    event->detail != NULL ? event->detail : "");
 	give_up(ob, &why);
 }
 

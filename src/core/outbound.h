@@ -3,9 +3,10 @@
  *   resolving > preparing > connecting > greeting > open > ending > closed > (gone)
  *                    any failure, deadline, DENY, NOTICE > ending
  *
- * resolving: the fabric looks for a device; preparing: the mailbox is being registered; connecting: the request is out
- * (then the image of the tail area is registered); greeting: HELLO is out, GRANT is to come; open: one transfer after
- * the other. A connection without a transfer is closed after [limits] idle.
+ * resolving: the fabric looks for a device; preparing: the mailbox is being registered; connecting:
+ * the request is out (then the image of the tail area is registered); greeting: HELLO is out, GRANT
+ * is to come; open: one transfer after the other. A connection without a transfer is closed after
+ * [limits] idle.
  */
 
 #pragma once
@@ -30,7 +31,8 @@ bool outbound_fits(const struct outbound *ob, const struct transfer *t);
 /* Open without a transfer. */
 bool outbound_is_idle(const struct outbound *ob);
 void outbound_run(struct outbound *ob, struct transfer *t);
-/* Its transfer goes away before its result: the connection ends, since the target would wait for the rest. */
+/* Its transfer goes away before its result: the connection ends, since the target would wait for
+ * the rest. */
 void outbound_detach(struct outbound *ob, unsigned code);
 /* BYE, and the end. Idempotent. */
 void outbound_end(struct outbound *ob, unsigned code, const char *text);

@@ -15,6 +15,7 @@
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
+#include "core/source.h"
 #include "core/transfer.h"
 #include "wire/rwp.h"
 
@@ -96,7 +97,7 @@ find(const struct core *core, const char *name)
 {
 	struct peer *peer;
 
-	list_for_each (peer, &core->peers, node)
+	list_for_each (peer, &core->peers, struct peer, node)
 		if (strcmp(peer->name, name) == 0)
 			return peer;
 	return NULL;
@@ -127,7 +128,7 @@ fail_waiting(struct peer *peer, const struct failure *why)
 	struct transfer *t;
 
 	snprintf(peer->last_error, sizeof(peer->last_error), "%s", why->text);
-	list_for_each (t, &peer->waiting, queue_node)
+	list_for_each (t, &peer->waiting, struct transfer, queue_node)
 		transfer_fail(t, why);
 }
 
@@ -198,12 +199,12 @@ peer_sync(struct core *core)
 	struct peer *peer;
 	int error = 0;
 
-	list_for_each (peer, &core->peers, node)
+	list_for_each (peer, &core->peers, struct peer, node)
 		peer->configured = false;
-	list_for_each (conf, &core->conf->peers, node)
+	list_for_each (conf, &core->conf->peers, struct conf_peer, node)
 		if (error == 0)
 			error = take_over(core, conf);
-	list_for_each (peer, &core->peers, node)
+	list_for_each (peer, &core->peers, struct peer, node)
 		free_if_unused(peer);
 	return error;
 }
@@ -213,7 +214,7 @@ peer_free_all(struct core *core)
 {
 	struct peer *peer;
 
-	list_for_each (peer, &core->peers, node) {
+	list_for_each (peer, &core->peers, struct peer, node) {
 		list_del(&peer->node);
 		loop_undefer(&peer->schedule_task);
 		free(peer);
@@ -229,8 +230,8 @@ peer_get(struct core *core, const char *word, struct peer **ret, char *error, si
 	*ret = find(core, word);
 	if (*ret != NULL)
 		return 0;
-	if (strlen(word) >= TEXT_ADDRESS_MAX || text_split_host(word, host, sizeof(host), &port) < 0 ||
-	    host[0] == '\0' || port == 0) {
+	if (strlen(word) >= TEXT_ADDRESS_MAX ||
+	    text_split_host(word, host, sizeof(host), &port) < 0 || host[0] == '\0' || port == 0) {
 		snprintf(error, size, "\"%s\" is neither a configured peer nor host[:port]", word);
 		return -EINVAL;
 	}
@@ -277,10 +278,11 @@ static bool
 wants_fabric(const struct peer *peer, const struct core_fabric *f)
 {
 	return peer->fabric == CONF_FABRIC_AUTO ||
-	    strcmp(conf_fabric_name(peer->fabric), f->ops->name) == 0;
+	       strcmp(conf_fabric_name(peer->fabric), f->ops->name) == 0;
 }
 
-/* The first back end that the configuration admits and this machine has; else NULL and what is missing. */
+/* The first back end that the configuration admits and this machine has; else NULL and what is
+ * missing. */
 static struct core_fabric *
 choose_fabric(struct peer *peer, struct failure *why)
 {
@@ -322,8 +324,7 @@ connect_for(struct peer *peer, struct transfer *t)
 		transfer_fail(t, &why);
 		return;
 	}
-	error = outbound_new(
-	    peer, fabric, (struct sockaddr *)&peer->addresses[t->address], t, &ob);
+	error = outbound_new(peer, fabric, (struct sockaddr *)&peer->addresses[t->address], t, &ob);
 	if (error < 0) {
 		snprintf(why.text, sizeof(why.text), "%s", strerror(-error));
 		transfer_fail(t, &why);
@@ -342,7 +343,7 @@ schedule(struct loop_task *task)
 
 	if (list_empty(&peer->waiting) || !resolved(peer))
 		return;
-	list_for_each (t, &peer->waiting, queue_node) {
+	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
 		ob = find_fitting(peer, t);
 		if (ob != NULL) {
 			outbound_run(ob, t);
@@ -428,7 +429,7 @@ core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_
 {
 	struct peer *peer;
 
-	list_for_each (peer, &core->peers, node)
+	list_for_each (peer, &core->peers, struct peer, node)
 		if (peer->configured && has_address(peer, address)) {
 			snprintf(buf, TEXT_ADDRESS_MAX, "%s", peer->name);
 			return;
@@ -441,7 +442,8 @@ end_outbounds(struct peer *peer, unsigned code, const char *text)
 {
 	unsigned n = 0;
 
-	for (struct list *node = peer->outbounds.next, *next; node != &peer->outbounds; node = next) {
+	for (struct list *node = peer->outbounds.next, *next; node != &peer->outbounds;
+	     node = next) {
 		next = node->next;
 		outbound_end(outbound_of_node(node), code, text);
 		n++;
@@ -457,10 +459,11 @@ peer_disconnect(struct core *core, const char *who)
 	struct peer *peer;
 	unsigned n = 0;
 
-	list_for_each (peer, &core->peers, node)
+	list_for_each (peer, &core->peers, struct peer, node)
 		if (strcmp(peer->name, who) == 0 ||
 		    (numeric && has_address(peer, (struct sockaddr *)&address)))
-			n += end_outbounds(peer, RWP_E_RELEASED, "disconnected by an operator here");
+			n +=
+			    end_outbounds(peer, RWP_E_RELEASED, "disconnected by an operator here");
 	return n;
 }
 
@@ -471,7 +474,7 @@ peer_end_all(struct core *core)
 	struct peer *peer;
 
 	snprintf(why.text, sizeof(why.text), "was not written to: the daemon here stops");
-	list_for_each (peer, &core->peers, node) {
+	list_for_each (peer, &core->peers, struct peer, node) {
 		fail_waiting(peer, &why);
 		end_outbounds(peer, RWP_E_SHUTDOWN, "the daemon here stops");
 	}
@@ -486,7 +489,8 @@ view_idle(const struct peer *peer, struct peer_view *v)
 }
 
 static void
-view_one(struct peer *peer, struct outbound *ob, void (*fn)(void *, const struct peer_view *), void *arg)
+view_one(
+    struct peer *peer, struct outbound *ob, void (*fn)(void *, const struct peer_view *), void *arg)
 {
 	struct peer_view v;
 
@@ -507,7 +511,7 @@ peer_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), v
 {
 	struct peer *peer;
 
-	list_for_each (peer, &core->peers, node) {
+	list_for_each (peer, &core->peers, struct peer, node) {
 		if (list_empty(&peer->outbounds))
 			view_one(peer, NULL, fn, arg);
 		for (struct list *n = peer->outbounds.next; n != &peer->outbounds; n = n->next)

@@ -1,7 +1,8 @@
 /* peer.h -- another daemon that we write to: its addresses, its connections, what waits for it
  *
- * Configured ([peer NAME]) or made up from host[:port]; the latter goes when nothing needs it. Transfers take an idle
- * connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS; beyond that they wait.
+ * Configured ([peer NAME]) or made up from host[:port]; the latter goes when nothing needs it.
+ * Transfers take an idle connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS;
+ * beyond that they wait.
  */
 
 #pragma once
@@ -29,8 +30,8 @@ void peer_submit(struct peer *peer, struct transfer *t);
 /* Looks, when this turn's callbacks are done, what the waiting transfers can have. */
 void peer_schedule(struct peer *peer);
 
-/* From outbound: its transfer could not be finished on it; reused: it had finished others before. Another address or a
- * fresh connection is tried where that is right, else the transfer fails. */
+/* From outbound: its transfer could not be finished on it; reused: it had finished others before.
+ * Another address or a fresh connection is tried where that is right, else the transfer fails. */
 void peer_transfer_broke(
     struct peer *peer, struct transfer *t, const struct failure *why, bool reused);
 /* error: "" or why it ended. */

@@ -65,7 +65,7 @@ tick(void *arg)
 	struct poll_entry *entry;
 	bool any = false;
 
-	list_for_each (entry, &poller->entries, node)
+	list_for_each (entry, &poller->entries, struct poll_entry, node)
 		any |= entry->fn(entry);
 	if (any)
 		activity(poller);

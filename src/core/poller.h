@@ -1,8 +1,8 @@
 /* poller.h -- looks at memory that peers write, when nothing else tells of it
  *
- * Spins after activity (only where there are CPUs to spare), then pauses interval-min, doubling up to
- * interval-max. With no entry there is no timer. Entries whose fabric hints (FABRIC_ARRIVED) are never
- * polled by time: they are only kicked.
+ * Spins after activity (only where there are CPUs to spare), then pauses interval-min, doubling up
+ * to interval-max. With no entry there is no timer. Entries whose fabric hints (FABRIC_ARRIVED) are
+ * never polled by time: they are only kicked.
  */
 
 #pragma once
@@ -27,7 +27,8 @@ int poller_new(struct loop *loop, const struct conf *conf, struct poller **ret);
 void poller_set_conf(struct poller *poller, const struct conf *conf);
 struct poller *poller_free(struct poller *poller);
 
-void poll_entry_init(struct poll_entry *entry, struct poller *poller, bool (*fn)(struct poll_entry *));
+void poll_entry_init(
+    struct poll_entry *entry, struct poller *poller, bool (*fn)(struct poll_entry *));
 void poll_entry_start(struct poll_entry *entry); /* by time */
 void poll_entry_stop(struct poll_entry *entry);  /* idempotent */
 /* Looks once when this turn's callbacks are done, and starts the spin again. */

@@ -21,9 +21,9 @@ struct pool {
 	struct loop *loop;
 	struct work *work;
 	uint64_t limit;
-	uint64_t used; /* handed out or being made */
-	uint64_t warm; /* in the warm list, or on the way there or to munmap */
-	unsigned busy; /* jobs under way */
+	uint64_t used;         /* handed out or being made */
+	uint64_t warm;         /* in the warm list, or on the way there or to munmap */
+	unsigned busy;         /* jobs under way */
 	struct list warm_list; /* oldest first */
 	struct loop_timer *cool;
 };
@@ -112,7 +112,8 @@ make_pages(struct memory *m)
 	if (addr == MAP_FAILED)
 		return -errno;
 	m->addr = addr;
-	/* Touching now reports a shortage here; a later touch would be a SIGBUS. New pages are zero. */
+	/* Touching now reports a shortage here; a later touch would be a SIGBUS. New pages are
+	 * zero. */
 	if (madvise(addr, m->size, MADV_POPULATE_WRITE) < 0)
 		return -errno;
 	/* The writable mapping above stays; nobody else can make one, or change the size. */
@@ -158,7 +159,7 @@ take_warm(struct pool *pool, uint64_t size)
 {
 	struct memory *m;
 
-	list_for_each (m, &pool->warm_list, node)
+	list_for_each (m, &pool->warm_list, struct memory, node)
 		if (m->size == size) {
 			list_del(&m->node);
 			pool->warm -= size;
@@ -215,7 +216,7 @@ make_room(struct pool *pool, uint64_t size)
 	struct memory *m;
 	uint64_t warm = pool->warm;
 
-	list_for_each (m, &pool->warm_list, node) {
+	list_for_each (m, &pool->warm_list, struct memory, node) {
 		if (pool->used + warm + size <= pool->limit)
 			return;
 		list_del(&m->node);
@@ -231,7 +232,7 @@ cool_down(void *arg)
 	struct memory *m;
 	uint64_t now = loop_now();
 
-	list_for_each (m, &pool->warm_list, node) {
+	list_for_each (m, &pool->warm_list, struct memory, node) {
 		if (m->warm_since + WARM_NS > now) {
 			loop_timer_set(pool->cool, m->warm_since + WARM_NS - now);
 			return;
@@ -323,7 +324,7 @@ pool_free(struct pool *pool)
 
 	if (pool == NULL)
 		return NULL;
-	list_for_each (m, &pool->warm_list, node) {
+	list_for_each (m, &pool->warm_list, struct memory, node) {
 		release_pages(m);
 		free(m);
 	}

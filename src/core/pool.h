@@ -1,8 +1,9 @@
-/* pool.h -- memory for regions and staging: memfds mapped, touched, zeroed and sealed, within a budget
+/* pool.h -- memory for regions and staging: memfds mapped, touched, zeroed and sealed, within a
+ * budget
  *
- * Making and unmaking memory blocks (page faults are dear), so both are jobs. What comes back is zeroed
- * and kept warm for the next one of the same size; warm memory goes after a minute without use, and
- * earlier when the budget is needed. Used on the loop's thread only.
+ * Making and unmaking memory blocks (page faults are dear), so both are jobs. What comes back is
+ * zeroed and kept warm for the next one of the same size; warm memory goes after a minute without
+ * use, and earlier when the budget is needed. Used on the loop's thread only.
  */
 
 #pragma once
@@ -52,9 +53,11 @@ bool pool_quiet(const struct pool *pool);
 /* What a request of this size will be charged. */
 uint64_t pool_round(uint64_t size);
 
-/* Asks for zeroed memory; fn follows in a later turn. 0, -ENOBUFS (over budget) or -ENOMEM: no fn then. */
+/* Asks for zeroed memory; fn follows in a later turn. 0, -ENOBUFS (over budget) or -ENOMEM: no fn
+ * then. */
 int pool_get(struct pool *pool, uint64_t size, struct memory_request *request);
-/* Gives it back; nobody may reach it any more, except through exported descriptors. Accepts NULL. */
+/* Gives it back; nobody may reach it any more, except through exported descriptors. Accepts NULL.
+ */
 void memory_put(struct memory *memory);
 
 /* A new read-only descriptor of the same memory, or a negative errno. */

@@ -40,7 +40,7 @@ struct core {
 	struct list transfers; /* struct transfer, by id */
 	uint32_t connections;  /* inbound and outbound */
 	uint32_t last_region, last_transfer, last_generation;
-	uint32_t orphans;      /* refused connections whose CLOSED is to come */
+	uint32_t orphans; /* refused connections whose CLOSED is to come */
 
 	bool stopping;
 	struct loop_timer *stop_timer;

@@ -12,10 +12,10 @@
 #include "core/region.h"
 
 static const char *const STATES[] = {
-	[REGION_PREPARING] = "preparing",
-	[REGION_GRANTED] = "granted",
-	[REGION_RECEIVING] = "receiving",
-	[REGION_LINGERING] = "lingering",
+    [REGION_PREPARING] = "preparing",
+    [REGION_GRANTED] = "granted",
+    [REGION_RECEIVING] = "receiving",
+    [REGION_LINGERING] = "lingering",
 };
 
 static void
@@ -86,8 +86,8 @@ start(struct region *region, struct channel *ch)
 }
 
 int
-region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf, uint64_t size,
-    struct region **ret)
+region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf,
+    uint64_t size, struct region **ret)
 {
 	struct region *region = calloc(1, sizeof(*region));
 	int error = -ENOMEM;
@@ -170,7 +170,7 @@ oldest_lingering(struct core *core, const char *section, unsigned *count)
 	struct region *region, *oldest = NULL;
 
 	*count = 0;
-	list_for_each (region, &core->regions, node) {
+	list_for_each (region, &core->regions, struct region, node) {
 		if (region->state != REGION_LINGERING ||
 		    (section != NULL && strcmp(region->section, section) != 0))
 			continue;
@@ -252,7 +252,7 @@ region_find(struct core *core, uint32_t id)
 {
 	struct region *region;
 
-	list_for_each (region, &core->regions, node)
+	list_for_each (region, &core->regions, struct region, node)
 		if (region->id == id)
 			return region;
 	return NULL;

@@ -2,8 +2,8 @@
  *
  *   preparing > granted <> receiving > lingering > (gone)
  *
- * A region outlives its connection while it holds an arrival ([region NAME] linger, keep); then it is
- * out of every peer's reach and goes oldest first when memory is needed.
+ * A region outlives its connection while it holds an arrival ([region NAME] linger, keep); then it
+ * is out of every peer's reach and goes oldest first when memory is needed.
  */
 
 #pragma once
@@ -46,10 +46,10 @@ struct region {
 	struct arrival_view last;
 };
 
-/* Starts to prepare size bytes for inbound; inbound_region_ready() follows. -ENOBUFS (over the budget, even after
- * evicting what lingers) or -ENOMEM. */
-int region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf, uint64_t size,
-    struct region **ret);
+/* Starts to prepare size bytes for inbound; inbound_region_ready() follows. -ENOBUFS (over the
+ * budget, even after evicting what lingers) or -ENOMEM. */
+int region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf,
+    uint64_t size, struct region **ret);
 /* A transfer begins to overwrite the region; it ended with an arrival, or without (NULL). */
 void region_begin(struct region *region);
 void region_arrived(struct region *region, const struct arrival_view *arrival);

@@ -14,14 +14,15 @@
 #include "core/sender.h"
 #include "core/transfer.h"
 
-/* Files up to this go in one small segment: touching a megabyte for them would take longer than they. */
+/* Files up to this go in one small segment: touching a megabyte for them would take longer than
+ * they. */
 #define SMALL (UINT64_C(64) << 10)
 
 static const char *const STATES[] = {
-	[SENDER_IDLE] = "idle",
-	[SENDER_STAGING] = "staging",
-	[SENDER_SENDING] = "sending",
-	[SENDER_CONFIRMING] = "confirming",
+    [SENDER_IDLE] = "idle",
+    [SENDER_STAGING] = "staging",
+    [SENDER_SENDING] = "sending",
+    [SENDER_CONFIRMING] = "confirming",
 };
 
 static void on_staging_memory(struct memory_request *request, struct memory *memory, int error);
@@ -83,8 +84,9 @@ fail_staging(struct sender *s, uint64_t size, int error, const char *detail)
 
 	text_human_size(want, size);
 	if (error == -ENOBUFS) {
-		snprintf(text, sizeof(text), "%s for sending: %s of the %s of pinned memory here are free",
-		    want, text_human_size(room, pool_room(pool)),
+		snprintf(text, sizeof(text),
+		    "%s for sending: %s of the %s of pinned memory here are free", want,
+		    text_human_size(room, pool_room(pool)),
 		    text_human_size(limit, pool_limit(pool)));
 		snprintf(fix, sizeof(fix), "pinned-memory = %s in [limits]",
 		    text_print_size(more, pool_used(pool) + pool_round(size)));
@@ -193,7 +195,8 @@ may_read(const struct sender *s)
 {
 	if (s->read_end || s->chunks[s->reads % s->n_chunks].state != CHUNK_FREE)
 		return false;
-	if (source_is_stream(s->source)) /* one at a time, and the first tells whether it is the last */
+	if (source_is_stream(
+		s->source)) /* one at a time, and the first tells whether it is the last */
 		return s->reads == s->sends;
 	return s->read_off < source_length(s->source) || s->reads == s->sends;
 }

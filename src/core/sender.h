@@ -2,9 +2,9 @@
  *
  *   idle > staging > sending > confirming > idle
  *
- * staging: memory for the segments is being made and registered; sending: segments are read ahead and
- * go out in order, each as payload and record; confirming: END (or ONE) is out, RESULT is to come.
- * Staging memory stays for the connection's next transfer.
+ * staging: memory for the segments is being made and registered; sending: segments are read ahead
+ * and go out in order, each as payload and record; confirming: END (or ONE) is out, RESULT is to
+ * come. Staging memory stays for the connection's next transfer.
  */
 
 #pragma once

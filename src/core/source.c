@@ -41,7 +41,7 @@ is_stream_socket(int fd, const struct stat *st)
 	socklen_t len = sizeof(type);
 
 	return S_ISSOCK(st->st_mode) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
-	    type == SOCK_STREAM;
+	       type == SOCK_STREAM;
 }
 
 static int
@@ -116,8 +116,8 @@ unchanged(const struct source *source)
 	struct stat now;
 
 	return fstat(source->fd, &now) == 0 && now.st_size == source->st.st_size &&
-	    now.st_mtim.tv_sec == source->st.st_mtim.tv_sec &&
-	    now.st_mtim.tv_nsec == source->st.st_mtim.tv_nsec;
+	       now.st_mtim.tv_sec == source->st.st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == source->st.st_mtim.tv_nsec;
 }
 
 static int
@@ -208,7 +208,8 @@ source_read(struct source *source, struct source_read *read)
 	read->crc = 0;
 	read->end = false;
 	read->error = 0;
-	read->job = (struct job){.run = source_is_stream(source) ? run_stream : run_file, .done = done};
+	read->job =
+	    (struct job){.run = source_is_stream(source) ? run_stream : run_file, .done = done};
 	source->holds++;
 	if (source_is_stream(source)) {
 		source->pending = read;

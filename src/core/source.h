@@ -1,8 +1,9 @@
-/* source.h -- where the bytes of a transfer come from: a regular file, or a stream the caller pumps into
+/* source.h -- where the bytes of a transfer come from: a regular file, or a stream the caller pumps
+ * into
  *
- * Regular files are read with pread (never mapped) by jobs that also make the checksum; several reads may
- * be under way. A stream (a socket) is read on the loop without blocking, one read at a time. Readers
- * hold the source: it goes when the last of them is done.
+ * Regular files are read with pread (never mapped) by jobs that also make the checksum; several
+ * reads may be under way. A stream (a socket) is read on the loop without blocking, one read at a
+ * time. Readers hold the source: it goes when the last of them is done.
  */
 
 #pragma once
@@ -23,16 +24,19 @@ struct source_read { /* embedded in its owner, untouched until done */
 	size_t len;      /* got: less than size only at the end */
 	uint32_t crc;    /* CRC32C of them */
 	bool end;        /* there is nothing behind */
-	int error;       /* 0, -ESTALE: the file changed or shrank while it was read, or another negative errno */
+	int error; /* 0, -ESTALE: the file changed or shrank while it was read, or another negative
+		      errno */
 	void (*done)(struct source_read *read);
 
 	struct source *source; /* the rest is the source's */
 	struct job job;
 };
 
-/* Duplicates fd. -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or what the system said. */
+/* Duplicates fd. -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or what the system
+ * said. */
 int source_new(struct loop *loop, struct work *work, int fd, struct source **ret);
-/* The owner's hold ends: a stream's pending read is done with -ECANCELED. Accepts NULL, returns NULL. */
+/* The owner's hold ends: a stream's pending read is done with -ECANCELED. Accepts NULL, returns
+ * NULL. */
 struct source *source_free(struct source *source);
 
 /* UINT64_MAX for a stream. */

@@ -20,15 +20,15 @@
 #define UPDATE_NS (100 * NSEC_PER_MSEC)
 
 static const char *const STATES[] = {
-	[TRANSFER_QUEUED] = "queued",
-	[TRANSFER_CONNECTING] = "connecting",
-	[TRANSFER_SENDING] = "sending",
-	[TRANSFER_CONFIRMING] = "confirming",
-	[TRANSFER_ARRIVED] = "arrived",
-	[TRANSFER_STORED] = "stored",
-	[TRANSFER_REFUSED] = "refused",
-	[TRANSFER_FAILED] = "failed",
-	[TRANSFER_DEADLINE] = "deadline",
+    [TRANSFER_QUEUED] = "queued",
+    [TRANSFER_CONNECTING] = "connecting",
+    [TRANSFER_SENDING] = "sending",
+    [TRANSFER_CONFIRMING] = "confirming",
+    [TRANSFER_ARRIVED] = "arrived",
+    [TRANSFER_STORED] = "stored",
+    [TRANSFER_REFUSED] = "refused",
+    [TRANSFER_FAILED] = "failed",
+    [TRANSFER_DEADLINE] = "deadline",
 };
 
 const char *
@@ -131,13 +131,14 @@ static int
 check_request(const struct write_request *r, char *error, size_t size)
 {
 	if (r->region != NULL && !text_is_name(r->region)) {
-		snprintf(error, size, "\"%s\" is no region name: at most %d of A-Z a-z 0-9 . _ -", r->region,
-		    LIMIT_NAME);
+		snprintf(error, size, "\"%s\" is no region name: at most %d of A-Z a-z 0-9 . _ -",
+		    r->region, LIMIT_NAME);
 		return -EINVAL;
 	}
 	if (r->name == NULL || r->name[0] == '\0' || strlen(r->name) > LIMIT_FILE_NAME ||
 	    !text_is_clean(r->name, strlen(r->name))) {
-		snprintf(error, size, "the name must be 1 to %d bytes of UTF-8 without control characters",
+		snprintf(error, size,
+		    "the name must be 1 to %d bytes of UTF-8 without control characters",
 		    LIMIT_FILE_NAME);
 		return -EINVAL;
 	}
@@ -147,18 +148,16 @@ check_request(const struct write_request *r, char *error, size_t size)
 static int
 check_core(struct core *core, char *error, size_t size)
 {
-	struct transfer *t;
-	unsigned n = 0;
+	unsigned n = list_length(&core->transfers);
 
 	if (core->stopping) {
 		snprintf(error, size, "the daemon stops");
 		return -ESHUTDOWN;
 	}
-	list_for_each (t, &core->transfers, node)
-		n++;
 	if (n < LIMIT_TRANSFERS)
 		return 0;
-	snprintf(error, size, "%u transfers are queued already, the limit is %d", n, LIMIT_TRANSFERS);
+	snprintf(
+	    error, size, "%u transfers are queued already, the limit is %d", n, LIMIT_TRANSFERS);
 	return -EBUSY;
 }
 
@@ -196,7 +195,8 @@ fill_in(struct transfer *t, const struct write_request *r)
 }
 
 static int
-make(struct core *core, const struct write_request *r, struct transfer **ret, char *error, size_t size)
+make(struct core *core, const struct write_request *r, struct transfer **ret, char *error,
+    size_t size)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
 	int result;
@@ -211,7 +211,8 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 	if (result == 0)
 		result = source_new(core->env.loop, core->env.source, r->fd, &t->source);
 	if (result == -EINVAL)
-		snprintf(error, size, "the descriptor is neither a regular file nor a stream socket");
+		snprintf(
+		    error, size, "the descriptor is neither a regular file nor a stream socket");
 	if (result == 0)
 		result = peer_get(core, r->peer, &t->peer, error, size);
 	if (result < 0) {
@@ -228,8 +229,8 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 }
 
 int
-core_write(struct core *core, const struct write_request *request, struct transfer **ret, char *error,
-    size_t size)
+core_write(struct core *core, const struct write_request *request, struct transfer **ret,
+    char *error, size_t size)
 {
 	struct transfer *t;
 	int result;
@@ -388,8 +389,8 @@ transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *b
 	describe(t, t->outbound);
 	t->view.length = t->view.arrived = t->view.sent = r->stream_off;
 	t->view.crc32c = r->data_crc;
-	log_info("transfer %u: %s to %s: %llu bytes arrived", t->view.id, t->view.name, t->view.peer,
-	    (unsigned long long)r->stream_off);
+	log_info("transfer %u: %s to %s: %llu bytes arrived", t->view.id, t->view.name,
+	    t->view.peer, (unsigned long long)r->stream_off);
 	finish(t, r->length == RWP_STORED ? TRANSFER_STORED : TRANSFER_ARRIVED);
 }
 

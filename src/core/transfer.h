@@ -1,7 +1,7 @@
 /* transfer.h -- one `rwctl write`: from the queue of its peer to its final state
  *
- * Owned by the core; core_write() makes it, the final update ends it. A transfer belongs to its peer's queue
- * or to one outbound connection.
+ * Owned by the core; core_write() makes it, the final update ends it. A transfer belongs to its
+ * peer's queue or to one outbound connection.
  */
 
 #pragma once

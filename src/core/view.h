@@ -1,4 +1,5 @@
-/* view.h -- the core's objects as others may see them: plain copies for the control socket and the log
+/* view.h -- the core's objects as others may see them: plain copies for the control socket and the
+ * log
  *
  * Strings are valid during the call that hands the view out. Names that came from a peer are clean
  * UTF-8 (text_clean). Times: *_at are nanoseconds of CLOCK_REALTIME, *_ns are durations.
@@ -27,17 +28,17 @@ struct region_view {
 	char address[TEXT_ADDRESS_MAX];
 	const char *fabric;
 	char device[64];
-	const char *state;  /* "preparing", "granted", "receiving", "lingering" */
-	uint64_t size;      /* bytes granted */
-	uint64_t arrivals;  /* verified transfers */
-	uint64_t bytes;     /* verified bytes, all arrivals together */
+	const char *state; /* "preparing", "granted", "receiving", "lingering" */
+	uint64_t size;     /* bytes granted */
+	uint64_t arrivals; /* verified transfers */
+	uint64_t bytes;    /* verified bytes, all arrivals together */
 	uint64_t receive_completions;
 	uint64_t granted_at;
 	bool has_arrival; /* last is whole in the region now */
 	struct arrival_view last;
 };
 
-struct peer_view { /* one connection, or a configured peer without one */
+struct peer_view {                   /* one connection, or a configured peer without one */
 	char name[TEXT_ADDRESS_MAX]; /* configured name, or address */
 	char claimed_name[LIMIT_NAME + 1];
 	char address[TEXT_ADDRESS_MAX]; /* with port; "" while not resolved */
@@ -46,7 +47,7 @@ struct peer_view { /* one connection, or a configured peer without one */
 	const char *state;     /* of the connection; "idle" without one */
 	const char *fabric;    /* "" without a connection */
 	char device[64];
-	uint64_t since; /* 0 without a connection */
+	uint64_t since;     /* 0 without a connection */
 	uint32_t transfers; /* finished on this connection */
 	uint32_t queued;    /* waiting or running */
 	char last_error[LIMIT_TEXT + 1];
@@ -99,10 +100,10 @@ struct transfer_view { /* progress, and the result when the state is final */
 	char region[LIMIT_NAME + 1];
 	const char *fabric; /* "" before there is a connection */
 	char device[64];
-	uint32_t crc32c;            /* of all bytes, when arrived or stored */
-	unsigned code;              /* enum rwp_code when refused or failed by the peer; else 0 */
-	char text[LIMIT_TEXT + 1];  /* what is wrong: "refused 2.0 GiB for region ..." */
-	char fix[LIMIT_TEXT + 1];   /* what to change; "" if nothing is known */
-	bool fix_on_peer;           /* the fix is to be made on the peer's machine, not here */
-	char host[LIMIT_NAME + 1];  /* the peer's own name, when it told it */
+	uint32_t crc32c;           /* of all bytes, when arrived or stored */
+	unsigned code;             /* enum rwp_code when refused or failed by the peer; else 0 */
+	char text[LIMIT_TEXT + 1]; /* what is wrong: "refused 2.0 GiB for region ..." */
+	char fix[LIMIT_TEXT + 1];  /* what to change; "" if nothing is known */
+	bool fix_on_peer;          /* the fix is to be made on the peer's machine, not here */
+	char host[LIMIT_NAME + 1]; /* the peer's own name, when it told it */
 };

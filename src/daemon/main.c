@@ -1,7 +1,12 @@
-/* main.c -- rwriterd: placeholder until the daemon is assembled */
-int main(void);
+/* main.c -- rwriterd: the daemon with the fabrics that this build has */
+
+#include "config.h"
+
+#include "daemon/daemon.h"
+#include "fabric/fabric.h"
+
 int
-main(void)
+main(int argc, char **argv)
 {
-	return 0;
+	return daemon_main(argc, argv, fabric_builtin);
 }

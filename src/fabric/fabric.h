@@ -1,18 +1,19 @@
 /* fabric.h -- THE SEAM: what the core asks of a fabric, and what a fabric tells the core
  *
- * A fabric carries one-sided writes. Back ends: verbs (rdma_cm and libibverbs), the in-memory fake of
- * the tests; userspace iWARP is to come. All of them pass one contract suite (tests/contract/).
+ * A fabric carries one-sided writes. Back ends: verbs (rdma_cm and libibverbs), the in-memory fake
+ * of the tests; userspace iWARP is to come. All of them pass one contract suite (tests/contract/).
  *
- * Everything here happens on the loop's thread. No operation calls back before it has returned: events
- * come in later turns, or in this turn's deferred tasks.
+ * Everything here happens on the loop's thread. No operation calls back before it has returned:
+ * events come in later turns, or in this turn's deferred tasks.
  *
  *   active:   connect > RESOLVED > mem_add(mailbox) > MEM_READY > request > ESTABLISHED
- *   passive:  REQUEST > mem_add(tail area) > MEM_READY > accept > ESTABLISHED      (or reject > CLOSED)
- *   then:     write > WRITTEN ...; stop or any failure > CLOSED; mem_drop > MEM_GONE; conn_free
+ *   passive:  REQUEST > mem_add(tail area) > MEM_READY > accept > ESTABLISHED      (or reject >
+ * CLOSED) then:     write > WRITTEN ...; stop or any failure > CLOSED; mem_drop > MEM_GONE;
+ * conn_free
  *
- * There is no 'write failed': the first failure of anything on a connection gives exactly one CLOSED.
- * After it only MEM_READY (with an error) and MEM_GONE still come for that connection. At CLOSED the peer
- * can no longer reach any memory of the connection, and no source is read any more.
+ * There is no 'write failed': the first failure of anything on a connection gives exactly one
+ * CLOSED. After it only MEM_READY (with an error) and MEM_GONE still come for that connection. At
+ * CLOSED the peer can no longer reach any memory of the connection, and no source is read any more.
  */
 
 #pragma once
@@ -51,23 +52,25 @@ struct fabric_mem { /* memory registered for one connection */
 /* ---- events ---- */
 
 enum fabric_event_type {
-	FABRIC_PORT_UP,     /* port; detail: what it listens on ("verbs rxe0") */
-	FABRIC_PORT_DOWN,   /* port, error, detail; it is dead: unlisten it, and listen again later */
-	FABRIC_REQUEST,     /* port, conn (new, owner NULL), data */
-	FABRIC_RESOLVED,    /* conn: device known, memory may be added */
+	FABRIC_PORT_UP,   /* port; detail: what it listens on ("verbs rxe0") */
+	FABRIC_PORT_DOWN, /* port, error, detail; it is dead: unlisten it, and listen again later */
+	FABRIC_REQUEST,   /* port, conn (new, owner NULL), data */
+	FABRIC_RESOLVED,  /* conn: device known, memory may be added */
 	FABRIC_ESTABLISHED, /* conn; on the active side data: the reply */
-	FABRIC_MEM_READY,   /* mem, error: 0, or why it could not be registered (detail); then it is gone */
-	FABRIC_MEM_GONE,    /* mem: deregistered; its memory may be unmapped, mem is freed on return */
-	FABRIC_WRITTEN,     /* conn, cookie: sources of writes up to this cookie may be reused. That says
-	                     * nothing about the other side */
-	FABRIC_ARRIVED,     /* conn: a hint that memory changed; only back ends that place bytes themselves */
-	FABRIC_CLOSED,      /* conn, cause, detail; the reject's private data when refused */
+	FABRIC_MEM_READY,   /* mem, error: 0, or why it could not be registered (detail); then it is
+			       gone */
+	FABRIC_MEM_GONE, /* mem: deregistered; its memory may be unmapped, mem is freed on return */
+	FABRIC_WRITTEN,  /* conn, cookie: sources of writes up to this cookie may be reused. That
+			  * says  nothing about the other side */
+	FABRIC_ARRIVED,  /* conn: a hint that memory changed; only back ends that place bytes
+			    themselves */
+	FABRIC_CLOSED,   /* conn, cause, detail; the reject's private data when refused */
 };
 
 enum fabric_cause {
-	FABRIC_CAUSE_LOCAL,         /* stop() or reject() of our own */
-	FABRIC_CAUSE_REFUSED,       /* by the peer: with data its word, without nobody listens there */
-	FABRIC_CAUSE_PEER,          /* the peer ended the connection, or died */
+	FABRIC_CAUSE_LOCAL,   /* stop() or reject() of our own */
+	FABRIC_CAUSE_REFUSED, /* by the peer: with data its word, without nobody listens there */
+	FABRIC_CAUSE_PEER,    /* the peer ended the connection, or died */
 	FABRIC_CAUSE_REMOTE_ACCESS, /* the peer's memory may not be written there */
 	FABRIC_CAUSE_TIMEOUT,
 	FABRIC_CAUSE_DEVICE,   /* device gone, out of resources, a local error */
@@ -83,7 +86,8 @@ struct fabric_event { /* everything it points to is valid during the call only *
 	struct fabric_port *port;
 	struct fabric_conn *conn;
 	struct fabric_mem *mem;
-	const void *data; /* private data: padding may follow (protocol: only `length` bytes count) */
+	const void
+	    *data; /* private data: padding may follow (protocol: only `length` bytes count) */
 	size_t data_len;
 	uint64_t cookie;
 	int error; /* negative errno, or 0 */
@@ -107,7 +111,9 @@ struct fabric {
 	struct fabric_env env;
 };
 
-enum { FABRIC_REMOTE_WRITE = 1 }; /* mem_add: the peer may write; without it a source of our writes */
+enum {
+	FABRIC_REMOTE_WRITE = 1
+}; /* mem_add: the peer may write; without it a source of our writes */
 
 struct fabric_write {
 	struct fabric_mem *mem; /* source, inside a mem of the same connection */
@@ -125,10 +131,11 @@ struct fabric_info {
 	const char *fabric; /* "verbs", "iwarp", "fake" */
 	char device[64];    /* "rxe0"; "" before it is known */
 	struct sockaddr_storage local, remote;
-	bool polled;                  /* no ARRIVED hints: memory must be polled */
-	uint64_t receive_completions; /* taken from the receive queue: 0 unless something is wrong */
-	uint32_t inline_max;          /* bytes */
-	uint64_t message_max;         /* bytes of one work request */
+	bool polled; /* no ARRIVED hints: memory must be polled */
+	uint64_t
+	    receive_completions; /* taken from the receive queue: 0 unless something is wrong */
+	uint32_t inline_max;     /* bytes */
+	uint64_t message_max;    /* bytes of one work request */
 };
 
 struct fabric_ops {
@@ -139,31 +146,36 @@ struct fabric_ops {
 	/* Every port and connection must be gone. Accepts NULL. */
 	void (*close)(struct fabric *f);
 
-	/* address has its port; device "" or NULL: any. PORT_UP or PORT_DOWN follows. -ENOMEM only. */
-	int (*listen)(struct fabric *f, const struct sockaddr *address, const char *device, void *owner,
-	    struct fabric_port **ret);
+	/* address has its port; device "" or NULL: any. PORT_UP or PORT_DOWN follows. -ENOMEM only.
+	 */
+	int (*listen)(struct fabric *f, const struct sockaddr *address, const char *device,
+	    void *owner, struct fabric_port **ret);
 	void (*unlisten)(struct fabric_port *p);
 
 	/* to: a numeric address. RESOLVED or CLOSED follows. -ENOMEM only. */
-	int (*connect)(struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret);
-	/* Private data: at most 56 bytes for request, 56 for accept, 128 for reject. A negative errno means
-	 * that nothing was sent and the connection is as before; CLOSED may follow. */
+	int (*connect)(
+	    struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret);
+	/* Private data: at most 56 bytes for request, 56 for accept, 128 for reject. A negative
+	 * errno means that nothing was sent and the connection is as before; CLOSED may follow. */
 	int (*request)(struct fabric_conn *c, const void *data, size_t len);
 	int (*accept)(struct fabric_conn *c, const void *data, size_t len);
-	void (*reject)(struct fabric_conn *c, const void *data, size_t len); /* CLOSED(LOCAL) follows */
+	void (*reject)(
+	    struct fabric_conn *c, const void *data, size_t len); /* CLOSED(LOCAL) follows */
 
-	/* addr: page-aligned, whole pages, mapped until MEM_GONE or a MEM_READY with an error. MEM_READY
-	 * follows, also after CLOSED. 0 or -ENOMEM. */
+	/* addr: page-aligned, whole pages, mapped until MEM_GONE or a MEM_READY with an error.
+	 * MEM_READY follows, also after CLOSED. 0 or -ENOMEM. */
 	int (*mem_add)(struct fabric_conn *c, void *addr, size_t len, unsigned access, void *owner,
 	    struct fabric_mem **ret);
-	/* At once out of the peer's reach if the fabric can; MEM_GONE follows. Only after MEM_READY. */
+	/* At once out of the peer's reach if the fabric can; MEM_GONE follows. Only after
+	 * MEM_READY. */
 	void (*mem_drop)(struct fabric_mem *m);
 
-	/* All n in order and with one doorbell, or none: -EAGAIN (queue full: a WRITTEN will come), -ENOTCONN
-	 * (not established or closed; a passive side may write from ESTABLISHED on). */
+	/* All n in order and with one doorbell, or none: -EAGAIN (queue full: a WRITTEN will come),
+	 * -ENOTCONN (not established or closed; a passive side may write from ESTABLISHED on). */
 	int (*write)(struct fabric_conn *c, const struct fabric_write *w, unsigned n);
 
-	/* Ends the connection from any state: CLOSED(LOCAL) follows unless CLOSED is on its way already. */
+	/* Ends the connection from any state: CLOSED(LOCAL) follows unless CLOSED is on its way
+	 * already. */
 	void (*stop)(struct fabric_conn *c);
 	/* Only after CLOSED and when every mem is gone. */
 	void (*conn_free)(struct fabric_conn *c);
