@@ -135,7 +135,7 @@ read_header(struct loader *l, char *line)
 static const char *
 check_line(struct loader *l, char *line, size_t len)
 {
-	char *start = line + (l->line == 1 && strncmp(line, BOM, 3) == 0 ? 3 : 0);
+	char *start = line + (l->line == 1 && len >= 3 && memcmp(line, BOM, 3) == 0 ? 3 : 0);
 	char known[OPTION_KEYS_MAX];
 
 	start += strspn(start, BLANKS);
