@@ -170,8 +170,9 @@ struct fabric_ops {
 	 * MEM_READY. */
 	void (*mem_drop)(struct fabric_mem *m);
 
-	/* All n in order and with one doorbell, or none: -EAGAIN (queue full: a WRITTEN will come),
-	 * -ENOTCONN (not established or closed; a passive side may write from ESTABLISHED on). */
+	/* All n in order and with one doorbell, or none: -EAGAIN (queue full: a WRITTEN will come,
+	 * with an old cookie or 0 if nothing newer has one), -ENOTCONN (not established or closed;
+	 * a passive side may write from ESTABLISHED on). */
 	int (*write)(struct fabric_conn *c, const struct fabric_write *w, unsigned n);
 
 	/* Ends the connection from any state: CLOSED(LOCAL) follows unless CLOSED is on its way

@@ -1,0 +1,567 @@
+/* bench.c -- the bench that the contract is tested on */
+
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "contract/bench.h"
+#include "loop/loop.h"
+#include "loop/work.h"
+
+static const struct fabric_ops *used_ops;
+static struct sockaddr_storage used_address;
+
+/* ---- events ---- */
+
+static void
+flaw(struct bench *b, const char *text)
+{
+	if (b->flaw == NULL)
+		b->flaw = text;
+}
+
+static void
+keep_data(struct end *end, const struct fabric_event *e)
+{
+	if (e->data_len > sizeof(end->data)) {
+		flaw(end->bench, "more private data than any fabric carries");
+		return;
+	}
+	if (e->data_len > 0)
+		memcpy(end->data, e->data, e->data_len);
+	end->data_len = e->data_len;
+}
+
+static struct end *
+end_new(struct bench *b)
+{
+	struct end *end = calloc(1, sizeof(*end));
+
+	if (end == NULL)
+		abort();
+	end->bench = b;
+	list_add_tail(&b->ends, &end->node);
+	return end;
+}
+
+/* A port's owner is the int that keeps the last word about it. */
+static void
+on_port_up(struct bench *b, const struct fabric_event *e)
+{
+	int *word = e->port->owner;
+
+	if (*word != 0 || e->detail == NULL)
+		flaw(b, "PORT_UP that is not the first word, or does not say what it listens on");
+	*word = 1;
+}
+
+static void
+on_port_down(struct bench *b, const struct fabric_event *e)
+{
+	int *word = e->port->owner;
+
+	if (*word < 0 || e->error >= 0 || e->detail == NULL)
+		flaw(b, "PORT_DOWN twice, or without error or detail");
+	*word = e->error;
+}
+
+static void
+on_request(struct bench *b, const struct fabric_event *e)
+{
+	struct end *end;
+
+	if (e->conn->owner != NULL || e->port != b->port) {
+		flaw(b, "REQUEST with an owner, or on a port that does not listen");
+		return;
+	}
+	end = end_new(b);
+	end->conn = e->conn;
+	e->conn->owner = end;
+	keep_data(end, e);
+	b->incoming = end;
+	b->requests++;
+}
+
+static void
+on_resolved(struct end *end, const struct fabric_event *e)
+{
+	(void)e;
+	if (end->resolved)
+		flaw(end->bench, "RESOLVED twice");
+	end->resolved = true;
+}
+
+static void
+on_established(struct end *end, const struct fabric_event *e)
+{
+	if (end->established)
+		flaw(end->bench, "ESTABLISHED twice");
+	end->established = true;
+	if (end->resolved) /* the active side */
+		keep_data(end, e);
+}
+
+static void
+on_written(struct end *end, const struct fabric_event *e)
+{
+	if (e->cookie < end->written || e->cookie > end->posted)
+		flaw(end->bench, "WRITTEN with a cookie that goes back, or was never posted");
+	end->written = e->cookie;
+	end->written_events++;
+	if (end->on_written != NULL)
+		end->on_written(end);
+}
+
+static void
+on_closed(struct end *end, const struct fabric_event *e)
+{
+	end->closed = true;
+	end->cause = e->cause;
+	keep_data(end, e);
+}
+
+static void
+on_mem(struct end *end, const struct fabric_event *e)
+{
+	struct chunk *chunk = e->mem->owner;
+	bool ready = e->type == FABRIC_MEM_READY;
+
+	if (e->mem != chunk->mem || e->mem->conn != end->conn)
+		flaw(end->bench, "an event of memory that is not there");
+	if (ready == chunk->ready || chunk->error != 0)
+		flaw(end->bench, "MEM_READY or MEM_GONE out of order");
+	if (e->error > 0 || (!ready && e->error != 0))
+		flaw(end->bench, "MEM_READY or MEM_GONE with an impossible error");
+	if (ready && e->error == 0 && end->closed)
+		flaw(end->bench, "MEM_READY without an error after CLOSED");
+	chunk->error = e->error;
+	chunk->ready = ready && e->error == 0;
+	if (!chunk->ready)
+		chunk->mem = NULL;
+}
+
+static void
+on_event(void *arg, const struct fabric_event *e)
+{
+	static void (*const of_bench[])(struct bench *, const struct fabric_event *) = {
+	    [FABRIC_PORT_UP] = on_port_up,
+	    [FABRIC_PORT_DOWN] = on_port_down,
+	    [FABRIC_REQUEST] = on_request,
+	    [FABRIC_CLOSED] = NULL,
+	};
+	static void (*const of_end[])(struct end *, const struct fabric_event *) = {
+	    [FABRIC_RESOLVED] = on_resolved,
+	    [FABRIC_ESTABLISHED] = on_established,
+	    [FABRIC_MEM_READY] = on_mem,
+	    [FABRIC_MEM_GONE] = on_mem,
+	    [FABRIC_WRITTEN] = on_written,
+	    [FABRIC_CLOSED] = on_closed,
+	};
+	struct bench *b = arg;
+	struct fabric_conn *conn = e->mem != NULL ? e->mem->conn : e->conn;
+	bool of_mem = e->type == FABRIC_MEM_READY || e->type == FABRIC_MEM_GONE;
+	struct end *end;
+
+	if (b->inside)
+		flaw(b, "an event from inside an operation");
+	if (of_bench[e->type] != NULL) {
+		of_bench[e->type](b, e);
+		return;
+	}
+	end = conn != NULL ? conn->owner : NULL;
+	if (end == NULL || end->conn != conn)
+		flaw(b, "an event of a connection that nobody owns");
+	else if (end->closed && !of_mem)
+		flaw(b, "an event after CLOSED");
+	else if (of_end[e->type] != NULL)
+		of_end[e->type](end, e);
+}
+
+/* ---- the bench itself ---- */
+
+void
+bench_use(const struct fabric_ops *ops, const struct sockaddr_storage *address)
+{
+	used_ops = ops;
+	used_address = *address;
+}
+
+/* Each test has a port of its own: what the one before left in the kernel does not matter. */
+static void
+next_port(void)
+{
+	static uint16_t port = 17471;
+	struct sockaddr_in *v4 = (void *)&used_address;
+	struct sockaddr_in6 *v6 = (void *)&used_address;
+
+	if (used_address.ss_family == AF_INET6)
+		v6->sin6_port = htons(port++);
+	else
+		v4->sin_port = htons(port++);
+}
+
+int
+bench_setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct fabric_env env = {.event = on_event, .arg = b};
+	const char *detail = NULL;
+
+	assert_non_null(b);
+	next_port();
+	b->ops = used_ops;
+	b->address = used_address;
+	list_init(&b->ends);
+	assert_int_equal(loop_new(&b->loop), 0);
+	assert_int_equal(work_new(b->loop, "contract", 2, &b->work), 0);
+	env.loop = b->loop;
+	env.work = b->work;
+	if (b->ops->open(&env, &b->fabric, &detail) < 0)
+		fail_msg("open: %s", detail);
+	*state = b;
+	return 0;
+}
+
+/* What the first test leaves open is the libraries' own; no later one leaves more. */
+static void
+check_descriptors(void)
+{
+	static int first;
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	first = first == 0 ? n : first;
+	assert_true(n <= first);
+}
+
+int
+bench_teardown(void **state)
+{
+	struct bench *b = *state;
+
+	while (!list_empty(&b->ends))
+		bench_release(list_first(&b->ends, struct end, node));
+	bench_unlisten(b, &b->second);
+	bench_unlisten(b, &b->port);
+	bench_settle(b);
+	DO(b, b->ops->close(b->fabric));
+	work_free(b->work);
+	loop_free(b->loop);
+	free(b);
+	check_descriptors();
+	return 0;
+}
+
+void
+bench_check(struct bench *b, const char *awaited)
+{
+	if (b->flaw != NULL)
+		fail_msg("the fabric gave %s (while awaiting %s)", b->flaw, awaited);
+}
+
+void
+bench_turn(struct bench *b, uint64_t deadline, const char *awaited)
+{
+	bench_check(b, awaited);
+	if (loop_now() > deadline)
+		fail_msg("awaited in vain: %s", awaited);
+	assert_int_equal(loop_turn(b->loop, NSEC_PER_MSEC), 0);
+}
+
+void
+bench_settle(struct bench *b)
+{
+	uint64_t end = loop_now() + 50 * NSEC_PER_MSEC;
+
+	while (loop_now() < end)
+		loop_turn(b->loop, NSEC_PER_MSEC);
+	bench_check(b, "nothing more");
+}
+
+/* ---- connecting ---- */
+
+int
+bench_listen_on(struct bench *b, const char *device, int *word, struct fabric_port **ret)
+{
+	int r;
+
+	*word = 0;
+	DO(b, r = b->ops->listen(b->fabric, (void *)&b->address, device, word, ret));
+	assert_int_equal(r, 0);
+	AWAIT(b, *word != 0, "PORT_UP or PORT_DOWN");
+	return *word;
+}
+
+void
+bench_unlisten(struct bench *b, struct fabric_port **port)
+{
+	if (*port != NULL)
+		DO(b, b->ops->unlisten(*port));
+	*port = NULL;
+}
+
+void
+bench_listen(struct bench *b)
+{
+	if (bench_listen_on(b, NULL, &b->port_word, &b->port) < 0)
+		fail_msg("cannot listen: %s", strerror(-b->port_word));
+}
+
+struct end *
+bench_connect(struct bench *b)
+{
+	struct end *end = end_new(b);
+	int r;
+
+	DO(b, r = b->ops->connect(b->fabric, (void *)&b->address, end, &end->conn));
+	assert_int_equal(r, 0);
+	assert_ptr_equal(end->conn->owner, end);
+	return end;
+}
+
+struct end *
+bench_dial(struct bench *b)
+{
+	struct end *end = bench_connect(b);
+
+	AWAIT(b, end->resolved || end->closed, "RESOLVED");
+	assert_false(end->closed);
+	return end;
+}
+
+struct end *
+bench_request(struct end *active, const void *data, size_t len)
+{
+	struct bench *b = active->bench;
+	int r;
+
+	b->incoming = NULL;
+	DO(b, r = b->ops->request(active->conn, data, len));
+	assert_int_equal(r, 0);
+	AWAIT(b, b->incoming != NULL || active->closed, "REQUEST");
+	assert_false(active->closed);
+	return b->incoming;
+}
+
+void
+bench_accept(struct end *passive, const void *data, size_t len)
+{
+	int r;
+
+	DO(passive->bench, r = passive->bench->ops->accept(passive->conn, data, len));
+	assert_int_equal(r, 0);
+}
+
+static void
+make_noise(uint8_t *addr, size_t len)
+{
+	uint32_t x = 2463534242u;
+
+	for (size_t i = 0; i < len; i++) {
+		x ^= x << 13;
+		x ^= x >> 17;
+		x ^= x << 5;
+		addr[i] = (uint8_t)x;
+	}
+}
+
+struct pair
+bench_pair(struct bench *b, size_t active_len, size_t passive_len)
+{
+	struct pair pair;
+
+	if (b->port == NULL)
+		bench_listen(b);
+	pair.active = bench_dial(b);
+	make_noise(
+	    bench_mem_ready(pair.active, 0, active_len, FABRIC_REMOTE_WRITE)->addr, active_len);
+	pair.passive = bench_request(pair.active, "hello", 5);
+	bench_mem_ready(pair.passive, 0, passive_len, FABRIC_REMOTE_WRITE);
+	bench_accept(pair.passive, "welcome", 7);
+	AWAIT(b, pair.active->established || pair.active->closed, "ESTABLISHED on the active side");
+	AWAIT(b, pair.passive->established || pair.passive->closed,
+	    "ESTABLISHED on the passive side");
+	assert_false(pair.active->closed || pair.passive->closed);
+	return pair;
+}
+
+/* ---- memory ---- */
+
+struct chunk *
+bench_mem(struct end *end, unsigned nth, size_t len, unsigned access)
+{
+	struct chunk *chunk = &end->chunks[nth];
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int r;
+
+	assert_null(chunk->addr);
+	len = (len + page - 1) / page * page;
+	chunk->addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(chunk->addr, MAP_FAILED);
+	chunk->len = len;
+	DO(end->bench,
+	    r = end->bench->ops->mem_add(end->conn, chunk->addr, len, access, chunk, &chunk->mem));
+	assert_int_equal(r, 0);
+	return chunk;
+}
+
+struct chunk *
+bench_mem_ready(struct end *end, unsigned nth, size_t len, unsigned access)
+{
+	struct chunk *chunk = bench_mem(end, nth, len, access);
+
+	AWAIT(end->bench, chunk->ready || chunk->error != 0, "MEM_READY");
+	assert_int_equal(chunk->error, 0);
+	assert_ptr_equal(chunk->mem->addr, chunk->addr);
+	assert_int_equal(chunk->mem->len, chunk->len);
+	return chunk;
+}
+
+void
+bench_mem_drop(struct end *end, struct chunk *chunk)
+{
+	DO(end->bench, end->bench->ops->mem_drop(chunk->mem));
+	AWAIT(end->bench, chunk->mem == NULL, "MEM_GONE");
+}
+
+static void
+release_chunk(struct end *end, struct chunk *chunk)
+{
+	if (chunk->addr == NULL)
+		return;
+	AWAIT(end->bench, chunk->ready || chunk->mem == NULL, "MEM_READY, also after CLOSED");
+	if (chunk->mem != NULL)
+		bench_mem_drop(end, chunk);
+	munmap(chunk->addr, chunk->len);
+	chunk->addr = NULL;
+}
+
+/* ---- writing ---- */
+
+struct fabric_write
+bench_write_to(
+    struct end *from, size_t offset, size_t len, const struct chunk *to, size_t to_offset)
+{
+	return (struct fabric_write){.mem = from->chunks[0].mem,
+	    .addr = from->chunks[0].addr + offset,
+	    .len = len,
+	    .remote_addr = to->mem->remote_addr + to_offset,
+	    .rkey = to->mem->rkey,
+	    .cookie = from->posted + 1};
+}
+
+int
+bench_post(struct end *end, struct fabric_write *w, unsigned n)
+{
+	uint64_t before = end->posted;
+	int r;
+
+	for (unsigned i = 0; i < n; i++)
+		end->posted = w[i].cookie != 0 ? w[i].cookie : end->posted;
+	DO(end->bench, r = end->bench->ops->write(end->conn, w, n));
+	if (r < 0)
+		end->posted = before;
+	return r;
+}
+
+void
+bench_put(struct end *from, size_t offset, size_t len, const struct chunk *to, size_t to_offset)
+{
+	struct fabric_write w = bench_write_to(from, offset, len, to, to_offset);
+	int r;
+
+	AWAIT(from->bench, (r = bench_post(from, &w, 1)) != -EAGAIN, "room in the send queue");
+	assert_int_equal(r, 0);
+}
+
+void
+bench_await_written(struct end *end)
+{
+	AWAIT(end->bench, end->written == end->posted || end->closed, "WRITTEN of the last cookie");
+	assert_false(end->closed);
+}
+
+void
+bench_assert_zeros(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(p[i], 0);
+}
+
+void
+bench_flush(struct end *from, struct end *to, struct chunk *chunk)
+{
+	volatile uint8_t *last = &chunk->addr[chunk->len - 1];
+	uint8_t *source = &from->chunks[0].addr[from->chunks[0].len - 1];
+
+	*last = 0;
+	*source = 1;
+	bench_put(from, from->chunks[0].len - 1, 1, chunk, chunk->len - 1);
+	AWAIT(from->bench, *last == 1 || from->closed || to->closed, "the last byte to land");
+	assert_false(from->closed || to->closed);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+void
+bench_assert_works(struct pair pair)
+{
+	struct chunk *to = &pair.passive->chunks[0];
+
+	memset(to->addr, 0, 100);
+	bench_put(pair.active, 0, 100, to, 0);
+	bench_flush(pair.active, pair.passive, to);
+	assert_memory_equal(to->addr, pair.active->chunks[0].addr, 100);
+}
+
+/* ---- ending ---- */
+
+void
+bench_stop(struct end *end)
+{
+	DO(end->bench, end->bench->ops->stop(end->conn));
+}
+
+void
+bench_await_closed(struct end *end, unsigned causes)
+{
+	AWAIT(end->bench, end->closed, "CLOSED");
+	if (!(causes & 1u << end->cause))
+		fail_msg("closed with cause '%s', which the contract does not allow here",
+		    fabric_cause_name(end->cause));
+}
+
+void
+bench_release(struct end *end)
+{
+	if (end == NULL)
+		return;
+	if (!end->closed)
+		bench_stop(end);
+	AWAIT(end->bench, end->closed, "CLOSED after stop");
+	for (unsigned i = 0; i < BENCH_CHUNKS; i++)
+		release_chunk(end, &end->chunks[i]);
+	DO(end->bench, end->bench->ops->conn_free(end->conn));
+	list_del(&end->node);
+	free(end);
+}
+
+void
+bench_release_pair(struct pair pair)
+{
+	bench_release(pair.active);
+	bench_release(pair.passive);
+}
