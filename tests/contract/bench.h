@@ -43,7 +43,7 @@ struct end {
 	uint8_t data[256]; /* of REQUEST, ESTABLISHED or CLOSED: the last that came with any */
 	size_t data_len;
 	uint64_t posted, written; /* cookies */
-	unsigned written_events;
+	unsigned written_events, arrived_events;
 	struct chunk chunks[BENCH_CHUNKS];
 	void (*on_written)(struct end *end); /* NULL: nothing */
 };

@@ -149,6 +149,22 @@ written_follows_eagain_even_without_cookies(void **state)
 }
 
 static void
+who_is_not_polled_is_told_of_arrivals(void **state)
+{
+	struct bench *b = *state;
+	struct pair pair = bench_pair(b, PAGE, PAGE);
+	struct fabric_info info;
+
+	b->ops->describe(pair.passive->conn, &info);
+	bench_put(pair.active, 0, 64, &pair.passive->chunks[0], 0);
+	if (!info.polled)
+		AWAIT(b, pair.passive->arrived_events > 0, "ARRIVED");
+	bench_assert_works(pair);
+	if (info.polled)
+		assert_int_equal(pair.passive->arrived_events, 0);
+}
+
+static void
 the_passive_side_writes_back(void **state)
 {
 	struct bench *b = *state;
@@ -315,6 +331,7 @@ contract_write(const char *title)
 	    BENCH_TEST(after_written_a_source_may_be_reused),
 	    BENCH_TEST(a_full_queue_says_so_and_takes_all_or_none),
 	    BENCH_TEST(written_follows_eagain_even_without_cookies),
+	    BENCH_TEST(who_is_not_polled_is_told_of_arrivals),
 	    BENCH_TEST(the_passive_side_writes_back),
 	    BENCH_TEST(a_write_beyond_the_memory_is_denied),
 	    BENCH_TEST(a_write_before_the_memory_is_denied),
