@@ -1,0 +1,85 @@
+/* cmd_region.c -- rwctl regions, release */
+
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "rwctl/age.h"
+#include "rwctl/call.h"
+#include "rwctl/table.h"
+
+static const struct column COLUMNS[] = {
+    {"ID", true},
+    {"PEER", false},
+    {"FABRIC", false},
+    {"DEVICE", false},
+    {"SIZE", true},
+    {"ARRIVALS", true},
+    {"BYTES", true},
+    {"LAST", false},
+    {"AGE", true},
+    {"STATE", false},
+};
+
+#define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
+
+static void
+add_region(struct table *table, const json_t *r)
+{
+	const json_t *last = json_object_get(r, "lastArrival");
+	char id[24], size[TEXT_SIZE_MAX], arrivals[24], bytes[TEXT_SIZE_MAX], age[AGE_MAX];
+
+	snprintf(id, sizeof(id), "%" PRIu64, number_at(r, "id"));
+	snprintf(arrivals, sizeof(arrivals), "%" PRIu64, number_at(r, "arrivals"));
+	text_human_size(size, number_at(r, "size"));
+	text_human_size(bytes, number_at(r, "bytes"));
+	table_row(table, (const char *[N_COLUMNS]){id, text_at(r, "peer"), text_at(r, "fabric"),
+			     text_at(r, "device"), size, arrivals, bytes, text_at(last, "name"),
+			     age_since(age, text_at(last, "time")), text_at(r, "state")});
+}
+
+int
+cmd_regions(const struct options *o, char **args)
+{
+	struct answer answer;
+	struct table *table;
+	const json_t *list, *region;
+	size_t i;
+	int r = call_once(o, "io.rwriter.ListRegions", json_object(), &answer);
+
+	(void)args;
+	if (r != STATUS_DONE)
+		return r;
+	list = json_object_get(answer.parameters, "regions");
+	if (!o->json && json_array_size(list) == 0)
+		puts("no regions");
+	else if (!o->json) {
+		table = table_new(COLUMNS, N_COLUMNS);
+		json_array_foreach(list, i, region) add_region(table, region);
+		r = table_print(table) ? STATUS_DONE : STATUS_FAILED;
+	}
+	answer_done(&answer);
+	return r;
+}
+
+int
+cmd_release(const struct options *o, char **args)
+{
+	struct answer answer;
+	uint64_t id;
+	int r;
+
+	if (text_parse_uint(args[0], UINT32_MAX, &id) < 0) {
+		complain("%s: not a region's number (rwctl regions shows them)", args[0]);
+		return STATUS_USAGE;
+	}
+	r = call_once(o, "io.rwriter.Release", json_pack("{s:I}", "id", (json_int_t)id), &answer);
+	if (r != STATUS_DONE)
+		return r;
+	if (!o->json)
+		printf("region %" PRIu64 ": released\n", id);
+	answer_done(&answer);
+	return STATUS_DONE;
+}

@@ -1,0 +1,225 @@
+/* progress.c -- one line on a terminal that is drawn over and over
+ *
+ *	model.bin -> b  [##############......]  71 %  456 of 640 MiB  4.9 GiB/s  1 s
+ */
+
+#include "config.h"
+
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "base/text.h"
+#include "rwctl/answer.h"
+#include "rwctl/progress.h"
+
+#define BAR_MAX 40
+#define BAR_MIN 8
+
+struct progress {
+	bool utf8;
+	int drawn; /* columns of the line that stands there */
+	/* the rate, smoothed */
+	uint64_t last_ns, last_bytes;
+	double rate; /* bytes per second; 0: not known yet */
+};
+
+struct progress *
+progress_new(void)
+{
+	struct progress *p;
+
+	if (!isatty(STDERR_FILENO))
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (p != NULL)
+		p->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	return p;
+}
+
+static int
+terminal_width(void)
+{
+	struct winsize ws;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) < 0 || ws.ws_col == 0)
+		return 80;
+	return ws.ws_col;
+}
+
+/* Columns that text takes; what the locale cannot show has been made '?' before. */
+static int
+width_of(const char *text)
+{
+	wchar_t wide[512];
+	size_t n = mbstowcs(wide, text, sizeof(wide) / sizeof(wide[0]));
+	int width = n == (size_t)-1 ? -1 : wcswidth(wide, n);
+
+	return width >= 0 ? width : (int)strlen(text);
+}
+
+static void
+make_ascii(char *text)
+{
+	char *out = text;
+
+	/* One '?' for each character: the bytes that follow its first go. */
+	for (; *text != '\0'; text++)
+		if ((*text & 0xc0) != 0x80)
+			*out++ = (*text & 0x80) != 0 ? '?' : *text;
+	*out = '\0';
+}
+
+/* ---- the parts of the line ---- */
+
+/* "456 of 640 MiB": both in the unit of the second; "456 MiB" when the whole is not known. */
+static void
+print_amount(char *buf, size_t size, uint64_t bytes, uint64_t whole)
+{
+	static const char *const UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	char human[TEXT_SIZE_MAX];
+	double unit = 1;
+	int i = 0;
+
+	if (whole == 0) {
+		snprintf(buf, size, "%s", text_human_size(human, bytes));
+		return;
+	}
+	for (; whole / unit >= 1024; i++)
+		unit *= 1024;
+	int digits = i > 0 && whole / unit < 10 ? 1 : 0;
+
+	snprintf(
+	    buf, size, "%.*f of %.*f %s", digits, bytes / unit, digits, whole / unit, UNITS[i]);
+}
+
+static void
+print_rate(const struct progress *p, char *buf, size_t size, uint64_t left)
+{
+	char human[TEXT_SIZE_MAX], eta[TEXT_TIME_MAX];
+
+	buf[0] = '\0';
+	if (p->rate <= 0)
+		return;
+	int n = snprintf(buf, size, "  %s/s", text_human_size(human, (uint64_t)p->rate));
+
+	if (left > 0 && left / p->rate < 1e6)
+		snprintf(buf + n, size - n, "  %s",
+		    text_human_time(eta, (uint64_t)(left / p->rate + 1) * UINT64_C(1000000000)));
+}
+
+static void
+print_bar(const struct progress *p, char *buf, int width, double part)
+{
+	int full = (int)(part * width);
+
+	*buf++ = '[';
+	for (int i = 0; i < width; i++)
+		buf = stpcpy(buf, i >= full ? (p->utf8 ? "░" : ".") : (p->utf8 ? "█" : "#"));
+	strcpy(buf, "]");
+}
+
+/* ---- the line ---- */
+
+static void
+measure(struct progress *p, uint64_t bytes)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+	if (p->last_ns != 0 && now > p->last_ns && bytes >= p->last_bytes) {
+		double rate = (bytes - p->last_bytes) * 1e9 / (now - p->last_ns);
+
+		p->rate = p->rate > 0 ? p->rate * 0.7 + rate * 0.3 : rate;
+	}
+	p->last_ns = now;
+	p->last_bytes = bytes;
+}
+
+/* Draws text, and spaces over what is left of the line before. */
+static void
+put_line(struct progress *p, const char *text, int width)
+{
+	fprintf(stderr, "\r%s%*s", text, p->drawn > width ? p->drawn - width : 0, "");
+	if (p->drawn > width)
+		fprintf(stderr, "\r%s", text);
+	fflush(stderr);
+	p->drawn = width;
+}
+
+/* Drops characters from the end until it fits. */
+static int
+cut_to(char *text, int columns)
+{
+	int width;
+
+	while ((width = width_of(text)) > columns && text[0] != '\0') {
+		size_t len = strlen(text);
+
+		while (--len > 0 && (text[len] & 0xc0) == 0x80)
+			;
+		text[len] = '\0';
+	}
+	return width;
+}
+
+static const char *
+word_for(const json_t *transfer)
+{
+	const char *state = text_at(transfer, "state");
+
+	return strcmp(state, "sending") == 0 ? "" : state;
+}
+
+void
+progress_draw(struct progress *p, const json_t *t)
+{
+	uint64_t sent = number_at(t, "sent"), whole = number_at(t, "length");
+	char line[1024], head[512], bar[BAR_MAX * 4] = "", amount[64], rate[64], percent[16] = "";
+	int room;
+
+	if (p == NULL)
+		return;
+	measure(p, sent);
+	snprintf(head, sizeof(head), "%s -> %s", text_at(t, "name"), text_at(t, "peer"));
+	if (!p->utf8)
+		make_ascii(head);
+	print_amount(amount, sizeof(amount), sent, whole);
+	print_rate(p, rate, sizeof(rate), whole > sent ? whole - sent : 0);
+	if (word_for(t)[0] != '\0')
+		snprintf(rate, sizeof(rate), "  %s", word_for(t));
+	if (whole > 0)
+		snprintf(percent, sizeof(percent), "%3d %%  ", (int)(sent * 100.0 / whole));
+
+	/* The name gives way first, then the bar; the last column stays free, or some terminals
+	 * wrap. */
+	room = terminal_width() - 1 - (int)(strlen(percent) + strlen(amount) + strlen(rate)) - 2;
+	room -= cut_to(head, room > 24 ? room / 2 : 12);
+	if (whole > 0 && room >= BAR_MIN + 4) {
+		int width = room - 4 < BAR_MAX ? room - 4 : BAR_MAX;
+
+		print_bar(p, bar, width, (double)sent / whole);
+		strcat(bar, "  ");
+	}
+	snprintf(line, sizeof(line), "%s  %s%s%s%s", head, bar, percent, amount, rate);
+	put_line(p, line, cut_to(line, terminal_width() - 1));
+}
+
+struct progress *
+progress_free(struct progress *p)
+{
+	if (p == NULL)
+		return NULL;
+	if (p->drawn > 0)
+		fprintf(stderr, "\r%*s\r", p->drawn, "");
+	fflush(stderr);
+	free(p);
+	return NULL;
+}

@@ -1,0 +1,40 @@
+/* rwctl.h -- what the parts of rwctl share: options, exit status, messages, the commands */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum status {
+	STATUS_DONE = 0,
+	STATUS_FAILED = 1, /* refused, or it broke */
+	STATUS_USAGE = 2,
+	STATUS_UNREACHABLE = 3, /* no daemon answers */
+	STATUS_DEADLINE = 4,
+	STATUS_CANCELLED = 130, /* Ctrl-C */
+};
+
+struct options {
+	const char *socket; /* NULL: the usual places */
+	bool json;
+	bool help, version;
+	const char *region, *name; /* of write; NULL: not given */
+	uint64_t timeout_ns, size; /* 0: not given */
+	bool quiet;
+	bool all; /* of dump-region */
+	const char *output;
+};
+
+/* "rwctl: ..." and, under it, what can be done about it, to standard error. */
+void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void advise(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The commands; args is ended by NULL. Each returns an enum status. */
+int cmd_write(const struct options *o, char **args);
+int cmd_dump_region(const struct options *o, char **args);
+int cmd_regions(const struct options *o, char **args);
+int cmd_release(const struct options *o, char **args);
+int cmd_status(const struct options *o, char **args);
+int cmd_peers(const struct options *o, char **args);
+int cmd_disconnect(const struct options *o, char **args);
+int cmd_reload(const struct options *o, char **args);

@@ -1,0 +1,20 @@
+/* table.h -- columns for people, as lsblk prints them; the fence around libsmartcols */
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct table;
+
+struct column {
+	const char *heading;
+	bool right; /* numbers */
+};
+
+/* NULL without memory: the others accept that. */
+struct table *table_new(const struct column *columns, size_t n);
+/* A row of n cells, which are copied; "" shows as "-". */
+void table_row(struct table *table, const char *const *cells);
+/* Prints to standard output and frees; false when memory was short. */
+bool table_print(struct table *table);
