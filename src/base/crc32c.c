@@ -18,8 +18,8 @@
 #define ONE        0x80000000U /* x^0 */
 #define X_8        0x00800000U /* x^8: what one more byte multiplies by */
 
-/* TABLE[k][b] is the effect of byte b with k more bytes to follow. */
-static uint32_t TABLE[8][256];
+/* table[k][b] is the effect of byte b with k more bytes to follow. */
+static uint32_t table[8][256];
 
 /* Before main(), so that crc32c() needs neither a call first nor a lock. */
 __attribute__((constructor)) static void
@@ -30,11 +30,11 @@ make_table(void)
 
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
-		TABLE[0][b] = crc;
+		table[0][b] = crc;
 	}
 	for (int k = 1; k < 8; k++)
 		for (unsigned b = 0; b < 256; b++)
-			TABLE[k][b] = TABLE[k - 1][b] >> 8 ^ TABLE[0][TABLE[k - 1][b] & 0xff];
+			table[k][b] = table[k - 1][b] >> 8 ^ table[0][table[k - 1][b] & 0xff];
 }
 
 static uint32_t
@@ -50,10 +50,10 @@ slice_by_8(uint32_t crc, const void *data, size_t len)
 		word = le64toh(word) ^ crc;
 		crc = 0;
 		for (int k = 7; k >= 0; k--, word >>= 8)
-			crc ^= TABLE[k][word & 0xff];
+			crc ^= table[k][word & 0xff];
 	}
 	for (; len > 0; p++, len--)
-		crc = crc >> 8 ^ TABLE[0][(crc ^ *p) & 0xff];
+		crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
 	return ~crc;
 }
 

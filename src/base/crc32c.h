@@ -9,9 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tests both implementations against known values and keeps the faster; call once before threads.
- * 0, or -EIO when a check value is wrong (broken hardware or build). Without the call: slice-by-8.
- */
+/* Tests both implementations against known values and keeps the faster; slice-by-8 holds until
+ * then. Call once before threads. -EIO: a check value is wrong (broken machine or build). */
 int crc32c_init(void);
 /* "isa-l" or "slice-by-8". */
 const char *crc32c_name(void);

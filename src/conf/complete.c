@@ -9,24 +9,24 @@
 #include "base/text.h"
 #include "conf/complete.h"
 
-typedef void visit(struct loader *l, const struct section *section, void *object);
+typedef void visit(struct loader *l, const struct conf_section *section, void *object);
 
 static void
-visit_objects(struct loader *l, const struct section *section, visit *fn)
+visit_objects(struct loader *l, const struct conf_section *section, visit *fn)
 {
-	struct section_object *o;
+	struct conf_object *o;
 
 	if (section->list == 0)
 		fn(l, section, l->conf);
 	else
-		list_for_each (o, loader_list(l, section), struct section_object, node)
+		list_for_each (o, loader_list(l, section), struct conf_object, node)
 			fn(l, section, o);
 }
 
 static void
-fill(struct loader *l, const struct section *section, void *object)
+fill(struct loader *l, const struct conf_section *section, void *object)
 {
-	for (const struct option *o = section->options; o->key != NULL; o++) {
+	for (const struct conf_option *o = section->options; o->key != NULL; o++) {
 		char takes[OPTION_TAKES_MAX];
 
 		if (loader_find_place(l, object, o, NULL) != NULL)
@@ -60,7 +60,7 @@ static const struct order {
 };
 
 static bool
-is_bad(struct loader *l, const void *object, const struct option *option)
+is_bad(struct loader *l, const void *object, const struct conf_option *option)
 {
 	const struct place *p = loader_find_place(l, object, option, NULL);
 
@@ -69,11 +69,11 @@ is_bad(struct loader *l, const void *object, const struct option *option)
 
 static void
 check_order(
-    struct loader *l, const struct order *order, const struct section *section, void *object)
+    struct loader *l, const struct order *order, const struct conf_section *section, void *object)
 {
-	const struct section *high_section = option_section(order->high_section);
-	const struct option *low = option_find(section, order->low);
-	const struct option *high = option_find(high_section, order->high);
+	const struct conf_section *high_section = option_section(order->high_section);
+	const struct conf_option *low = option_find(section, order->low);
+	const struct conf_option *high = option_find(high_section, order->high);
 	void *high_object = high_section == section ? object : l->conf;
 	uint64_t least = option_number(low, object), most = option_number(high, high_object);
 	char least_text[VALUE_NUMBER_MAX], most_text[VALUE_NUMBER_MAX];
@@ -91,7 +91,7 @@ check_order(
 }
 
 static void
-check_orders(struct loader *l, const struct section *section, void *object)
+check_orders(struct loader *l, const struct conf_section *section, void *object)
 {
 	for (size_t i = 0; i < sizeof(ORDERS) / sizeof(ORDERS[0]); i++)
 		if (strcmp(ORDERS[i].low_section, section->word) == 0)
@@ -108,7 +108,7 @@ set_port(struct sockaddr_storage *address, uint16_t port)
 }
 
 static void
-check_listen(struct loader *l, const struct section *section, void *object)
+check_listen(struct loader *l, const struct conf_section *section, void *object)
 {
 	struct conf_listen *listen = object;
 	struct conf_address *address;
@@ -128,7 +128,7 @@ check_listen(struct loader *l, const struct section *section, void *object)
 
 /* A peer called "any" or "10.0.0.1" could not be told from what allow takes besides. */
 static void
-check_peer(struct loader *l, const struct section *section, void *object)
+check_peer(struct loader *l, const struct conf_section *section, void *object)
 {
 	struct conf_peer *peer = object;
 	struct sockaddr_storage address;
@@ -145,11 +145,11 @@ void
 complete(struct loader *l)
 {
 	add_built_in(l);
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
 		visit_objects(l, s, fill);
 	if (l->result == -ENOMEM)
 		return; /* what was not filled in cannot be checked */
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
 		visit_objects(l, s, check_orders);
 	visit_objects(l, option_section("listen"), check_listen);
 	visit_objects(l, option_section("peer"), check_peer);

@@ -26,36 +26,37 @@ conf_find_listen(const struct conf *conf, const char *name)
 }
 
 static void
-print_options(const struct section *section, const void *object, FILE *out)
+print_section(const struct conf_section *section, const char *name, const void *object, FILE *out)
 {
-	for (const struct option *o = section->options; o->key != NULL; o++)
+	if (name != NULL)
+		fprintf(out, "[%s %s]\n", section->word, name);
+	else
+		fprintf(out, "[%s]\n", section->word);
+	for (const struct conf_option *o = section->options; o->key != NULL; o++)
 		option_print(o, object, out);
+	fputc('\n', out);
 }
 
 void
 conf_print(const struct conf *conf, FILE *out)
 {
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++) {
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++) {
 		const struct list *list = (const struct list *)((const char *)conf + s->list);
-		struct section_object *o;
+		struct conf_object *o;
 
-		if (s->list == 0) {
-			fprintf(out, "[%s]\n", s->word);
-			print_options(s, conf, out);
-			continue;
-		}
-		list_for_each (o, list, struct section_object, node) {
-			fprintf(out, "[%s %s]\n", s->word, o->name);
-			print_options(s, o, out);
-		}
+		if (s->list == 0)
+			print_section(s, NULL, conf, out);
+		else
+			list_for_each (o, list, struct conf_object, node)
+				print_section(s, o->name, o, out);
 	}
 }
 
 void
 conf_print_options(FILE *out)
 {
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
-		for (const struct option *o = s->options; o->key != NULL; o++) {
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		for (const struct conf_option *o = s->options; o->key != NULL; o++) {
 			char takes[OPTION_TAKES_MAX];
 
 			fprintf(out, "%s.%s\t%s\t%s\t%s\n", s->word, o->key,

@@ -90,9 +90,9 @@ struct conf {
 };
 
 /* Reads file and, beside it, conf.d/[*].conf in order; NULL file: CONF_FILE, which may be missing;
- * a file that was named must exist. Every error is printed to errors as "file:line: section.key:
- * what, limit, fix" and the reading goes on, so that all are seen. 0, -EINVAL (errors printed),
- * -ENOMEM, or what opening the file said (printed too). */
+ * a file that was named must exist. Every error is printed to errors as "file:line: [section name]
+ * key: what is wrong; the limit; the fix", and the reading goes on, so that all are seen. 0,
+ * -EINVAL (errors printed), -ENOMEM, or what opening a file said (printed too); *ret only on 0. */
 int conf_load(const char *file, FILE *errors, struct conf **ret);
 struct conf *conf_free(struct conf *conf);
 

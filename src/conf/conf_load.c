@@ -27,10 +27,10 @@
 /* ---- sections and options ---- */
 
 /* What a header names; NULL and an error when it is none. */
-static const struct section *
+static const struct conf_section *
 check_header(struct loader *l, const char *word, const char *name, bool more)
 {
-	const struct section *section = word != NULL ? option_section(word) : NULL;
+	const struct conf_section *section = word != NULL ? option_section(word) : NULL;
 	char known[OPTION_KEYS_MAX];
 
 	if (section == NULL)
@@ -53,7 +53,7 @@ static void
 open_section(struct loader *l, char *header)
 {
 	char *rest, *word = strtok_r(header, BLANKS, &rest), *name = strtok_r(NULL, BLANKS, &rest);
-	const struct section *section;
+	const struct conf_section *section;
 
 	l->section = NULL;
 	section = check_header(l, word, name, strtok_r(NULL, BLANKS, &rest) != NULL);
@@ -70,7 +70,7 @@ open_section(struct loader *l, char *header)
 static void
 set_option(struct loader *l, const char *key, const char *value)
 {
-	const struct option *option = option_find(l->section, key);
+	const struct conf_option *option = option_find(l->section, key);
 	struct place *first, *place;
 	char known[OPTION_KEYS_MAX];
 
@@ -94,8 +94,7 @@ set_option(struct loader *l, const char *key, const char *value)
 
 /* ---- lines and files ---- */
 
-/* The next line without its newline, cut at size - 1 bytes; *len counts all of them. False at the
- * end. */
+/* The next line without its newline, cut at size - 1 bytes of its *len. False at the end. */
 static bool
 read_line(FILE *in, char *buf, size_t size, size_t *len)
 {
@@ -235,8 +234,7 @@ is_conf(const struct dirent *entry)
 {
 	const char *dot = strrchr(entry->d_name, '.');
 
-	return dot != NULL && dot != entry->d_name && strcmp(dot, ".conf") == 0 &&
-	       entry->d_name[0] != '.';
+	return entry->d_name[0] != '.' && dot != NULL && strcmp(dot, ".conf") == 0;
 }
 
 static int

@@ -18,9 +18,9 @@ loader_fail(struct loader *l, int result)
 }
 
 static const char *
-object_name(const struct section *section, const void *object)
+object_name(const struct conf_section *section, const void *object)
 {
-	return section->list != 0 ? ((const struct section_object *)object)->name : NULL;
+	return section->list != 0 ? ((const struct conf_object *)object)->name : NULL;
 }
 
 void
@@ -48,7 +48,7 @@ loader_complain(struct loader *l, const char *key, const char *fmt, ...)
 struct quoted
 loader_quote(const char *foreign)
 {
-	struct quoted q;
+	struct quoted q = {""};
 
 	text_clean(q.text, sizeof(q.text), foreign, strlen(foreign));
 	return q;
@@ -61,22 +61,22 @@ value_error(int error)
 		int error;
 		const char *what;
 	} WHAT[] = {
-	    {-ENODATA, "is empty"},
-	    {-EINVAL, "is not understood"},
-	    {-ERANGE, "is out of range"},
+	    {-ENODATA, "is empty"}, {-ERANGE, "is out of range"},
 	    {-ENODEV, "names an interface that this machine does not have"},
 	    {-EEXIST, "does not go together with another"},
 	    {-EDOM, "stands for something that does not fit"},
+	    {-EINVAL, "is not understood"}, /* last: anything else */
 	};
 	size_t i = 0;
 
-	while (WHAT[i].error != error)
+	while (WHAT[i].error != error && WHAT[i].error != -EINVAL)
 		i++;
 	return WHAT[i].what;
 }
 
 void
-loader_complain_value(struct loader *l, const struct option *option, const char *value, int error)
+loader_complain_value(
+    struct loader *l, const struct conf_option *option, const char *value, int error)
 {
 	char takes[OPTION_TAKES_MAX], example[OPTION_TAKES_MAX] = "";
 
@@ -88,7 +88,7 @@ loader_complain_value(struct loader *l, const struct option *option, const char 
 }
 
 struct place *
-loader_add_place(struct loader *l, const struct option *option)
+loader_add_place(struct loader *l, const struct conf_option *option)
 {
 	struct place *p = calloc(1, sizeof(*p));
 
@@ -106,7 +106,7 @@ loader_add_place(struct loader *l, const struct option *option)
 
 struct place *
 loader_find_place(
-    struct loader *l, const void *object, const struct option *option, const struct list *item)
+    struct loader *l, const void *object, const struct conf_option *option, const struct list *item)
 {
 	struct place *p;
 
@@ -117,8 +117,8 @@ loader_find_place(
 }
 
 void
-loader_point_at(struct loader *l, const struct section *section, void *object,
-    const struct option *option, const struct list *item)
+loader_point_at(struct loader *l, const struct conf_section *section, void *object,
+    const struct conf_option *option, const struct list *item)
 {
 	struct place *p = loader_find_place(l, object, option, item);
 
@@ -131,22 +131,22 @@ loader_point_at(struct loader *l, const struct section *section, void *object,
 }
 
 struct list *
-loader_list(const struct loader *l, const struct section *section)
+loader_list(const struct loader *l, const struct conf_section *section)
 {
 	return (struct list *)((char *)l->conf + section->list);
 }
 
 void *
-loader_add_object(struct loader *l, const struct section *section, const char *name)
+loader_add_object(struct loader *l, const struct conf_section *section, const char *name)
 {
-	struct section_object *o = calloc(1, section->size);
+	struct conf_object *o = calloc(1, section->size);
 
 	if (o == NULL) {
 		loader_fail(l, -ENOMEM);
 		return NULL;
 	}
 	strcpy(o->name, name);
-	for (const struct option *option = section->options; option->key != NULL; option++)
+	for (const struct conf_option *option = section->options; option->key != NULL; option++)
 		if (option->type->list)
 			list_init(option_field(option, o));
 	list_add_tail(loader_list(l, section), &o->node);
@@ -154,7 +154,8 @@ loader_add_object(struct loader *l, const struct section *section, const char *n
 }
 
 void
-loader_apply(struct loader *l, const struct option *option, const char *value, struct place *place)
+loader_apply(
+    struct loader *l, const struct conf_option *option, const char *value, struct place *place)
 {
 	int r = option_parse(option, value, l->object);
 

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -11,19 +12,19 @@
 
 #define AT(field) offsetof(struct conf, field)
 
-static const struct option RWRITER[] = {
+static const struct conf_option RWRITER[] = {
     {"name", &VALUE_NAME, AT(name), "%H", NULL, NULL, "what this daemon calls itself to its peers"},
     {"control", &VALUE_PATH, AT(control), "%t/rwriter/io.rwriter", NULL, NULL,
 	"the control socket"},
     {"log-level", &VALUE_LEVEL, AT(log_level), "info", NULL, NULL,
 	"the least serious lines that are logged"},
-    {NULL},
+    {.key = NULL},
 };
 
 #undef AT
 #define AT(field) offsetof(struct conf_listen, field)
 
-static const struct option LISTEN[] = {
+static const struct conf_option LISTEN[] = {
     {"address", &VALUE_ADDRESSES, AT(addresses), "any", NULL, NULL,
 	"where to listen; repeat it for several"},
     {"port", &VALUE_PORT, AT(port), "7471", "1", "65535", "the port to listen on"},
@@ -31,23 +32,23 @@ static const struct option LISTEN[] = {
     {"device", &VALUE_DEVICE, AT(device), "any", NULL, NULL, "the one RDMA device to listen on"},
     {"allow", &VALUE_ALLOWS, AT(allow), "host", NULL, NULL,
 	"who may write here; repeat it for several"},
-    {NULL},
+    {.key = NULL},
 };
 
 #undef AT
 #define AT(field) offsetof(struct conf_peer, field)
 
-static const struct option PEER[] = {
+static const struct conf_option PEER[] = {
     {"address", &VALUE_HOST, AT(address), NULL, NULL, NULL, "where the peer is"},
     {"port", &VALUE_PORT, AT(port), "7471", "1", "65535", "the port it listens on"},
     {"fabric", &VALUE_FABRIC, AT(fabric), "auto", NULL, NULL, "what carries the writes"},
-    {NULL},
+    {.key = NULL},
 };
 
 #undef AT
 #define AT(field) offsetof(struct conf_region, field)
 
-static const struct option REGION[] = {
+static const struct conf_option REGION[] = {
     {"size", &VALUE_SIZE, AT(size), "4M", "4K", "1T", "the least memory granted to a connection"},
     {"max-size", &VALUE_SIZE, AT(max_size), "1G", "4K", "1T",
 	"the most memory granted to a connection"},
@@ -55,13 +56,13 @@ static const struct option REGION[] = {
 	"how long the bytes stay when the connection has ended"},
     {"keep", &VALUE_COUNT, AT(keep), "16", "0", "65536",
 	"how many regions stay when their connection has ended"},
-    {NULL},
+    {.key = NULL},
 };
 
 #undef AT
 #define AT(field) offsetof(struct conf, field)
 
-static const struct option LIMITS[] = {
+static const struct conf_option LIMITS[] = {
     {"connections", &VALUE_COUNT, AT(connections), "256", "1", "65536",
 	"connections, both ways together"},
     {"pinned-memory", &VALUE_SIZE, AT(pinned_memory), "1G", "1M", "64T",
@@ -80,51 +81,51 @@ static const struct option LIMITS[] = {
 	"how long a stopping daemon waits for running transfers"},
     {"retry", &VALUE_TIME, AT(retry_ns), "30s", "10ms", "1h",
 	"the longest pause before a failed listener is tried again"},
-    {NULL},
+    {.key = NULL},
 };
 
-static const struct option ARRIVAL[] = {
+static const struct conf_option ARRIVAL[] = {
     {"spin", &VALUE_TIME, AT(spin_ns), "200us", "0", "1s",
 	"how long to poll without a pause after activity"},
     {"interval-min", &VALUE_TIME, AT(interval_min_ns), "100us", "1us", "1s",
 	"the first pause between two polls"},
     {"interval-max", &VALUE_TIME, AT(interval_max_ns), "20ms", "1us", "10s",
 	"what that pause grows up to"},
-    {NULL},
+    {.key = NULL},
 };
 
 #undef AT
 
-const struct section OPTION_SECTIONS[] = {
+const struct conf_section OPTION_SECTIONS[] = {
     {"rwriter", RWRITER, 0, 0},
     {"listen", LISTEN, sizeof(struct conf_listen), offsetof(struct conf, listens)},
     {"peer", PEER, sizeof(struct conf_peer), offsetof(struct conf, peers)},
     {"region", REGION, sizeof(struct conf_region), offsetof(struct conf, regions)},
     {"limits", LIMITS, 0, 0},
     {"arrival", ARRIVAL, 0, 0},
-    {NULL},
+    {.word = NULL},
 };
 
-#define BEGINS_AS_OBJECT(type)                                            \
-	(offsetof(type, node) == offsetof(struct section_object, node) && \
-	    offsetof(type, name) == offsetof(struct section_object, name))
-static_assert(BEGINS_AS_OBJECT(struct conf_listen), "struct section_object");
-static_assert(BEGINS_AS_OBJECT(struct conf_peer), "struct section_object");
-static_assert(BEGINS_AS_OBJECT(struct conf_region), "struct section_object");
+#define BEGINS_AS_OBJECT(type)                                         \
+	(offsetof(type, node) == offsetof(struct conf_object, node) && \
+	    offsetof(type, name) == offsetof(struct conf_object, name))
+static_assert(BEGINS_AS_OBJECT(struct conf_listen), "struct conf_object");
+static_assert(BEGINS_AS_OBJECT(struct conf_peer), "struct conf_object");
+static_assert(BEGINS_AS_OBJECT(struct conf_region), "struct conf_object");
 
-const struct section *
+const struct conf_section *
 option_section(const char *word)
 {
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
 		if (strcmp(s->word, word) == 0)
 			return s;
 	return NULL;
 }
 
-const struct option *
-option_find(const struct section *section, const char *key)
+const struct conf_option *
+option_find(const struct conf_section *section, const char *key)
 {
-	for (const struct option *o = section->options; o->key != NULL; o++)
+	for (const struct conf_option *o = section->options; o->key != NULL; o++)
 		if (strcmp(o->key, key) == 0)
 			return o;
 	return NULL;
@@ -133,22 +134,22 @@ option_find(const struct section *section, const char *key)
 void *
 option_object(const struct list *list, const char *name)
 {
-	struct section_object *o;
+	struct conf_object *o;
 
-	list_for_each (o, list, struct section_object, node)
+	list_for_each (o, list, struct conf_object, node)
 		if (strcmp(o->name, name) == 0)
 			return o;
 	return NULL;
 }
 
 void *
-option_field(const struct option *option, const void *object)
+option_field(const struct conf_option *option, const void *object)
 {
 	return (char *)(uintptr_t)object + option->offset;
 }
 
 uint64_t
-option_number(const struct option *option, const void *object)
+option_number(const struct conf_option *option, const void *object)
 {
 	const void *field = option_field(option, object);
 
@@ -160,7 +161,7 @@ option_number(const struct option *option, const void *object)
 }
 
 static int
-parse_number(const struct option *option, const char *value, void *field)
+parse_number(const struct conf_option *option, const char *value, void *field)
 {
 	uint64_t number, min = 0, max = 0;
 	int r = option->type->read(value, &number);
@@ -181,7 +182,7 @@ parse_number(const struct option *option, const char *value, void *field)
 }
 
 int
-option_parse(const struct option *option, const char *value, void *object)
+option_parse(const struct conf_option *option, const char *value, void *object)
 {
 	void *field = option_field(option, object);
 
@@ -191,7 +192,7 @@ option_parse(const struct option *option, const char *value, void *object)
 }
 
 void
-option_print(const struct option *option, const void *object, FILE *out)
+option_print(const struct conf_option *option, const void *object, FILE *out)
 {
 	char prefix[64], number[VALUE_NUMBER_MAX];
 
@@ -204,7 +205,7 @@ option_print(const struct option *option, const void *object, FILE *out)
 }
 
 char *
-option_takes(const struct option *option, char buf[OPTION_TAKES_MAX])
+option_takes(const struct conf_option *option, char buf[OPTION_TAKES_MAX])
 {
 	if (option->min != NULL)
 		snprintf(buf, OPTION_TAKES_MAX, "%s from %s to %s", option->type->takes,
@@ -214,24 +215,32 @@ option_takes(const struct option *option, char buf[OPTION_TAKES_MAX])
 	return buf;
 }
 
+static void __attribute__((format(printf, 2, 3)))
+append(char buf[OPTION_KEYS_MAX], const char *fmt, ...)
+{
+	size_t used = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + used, OPTION_KEYS_MAX - used, fmt, ap);
+	va_end(ap);
+}
+
 char *
 option_sections(char buf[OPTION_KEYS_MAX])
 {
-	size_t used = 0;
-
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
-		used += (size_t)snprintf(buf + used, OPTION_KEYS_MAX - used, "%s[%s%s]",
-		    used > 0 ? ", " : "", s->word, s->list != 0 ? " NAME" : "");
+	*buf = '\0';
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		append(buf, "%s[%s%s]", *buf != '\0' ? ", " : "", s->word,
+		    s->list != 0 ? " NAME" : "");
 	return buf;
 }
 
 char *
-option_keys(const struct section *section, char buf[OPTION_KEYS_MAX])
+option_keys(const struct conf_section *section, char buf[OPTION_KEYS_MAX])
 {
-	size_t used = 0;
-
-	for (const struct option *o = section->options; o->key != NULL; o++)
-		used += (size_t)snprintf(
-		    buf + used, OPTION_KEYS_MAX - used, "%s%s", used > 0 ? ", " : "", o->key);
+	*buf = '\0';
+	for (const struct conf_option *o = section->options; o->key != NULL; o++)
+		append(buf, "%s%s", *buf != '\0' ? ", " : "", o->key);
 	return buf;
 }

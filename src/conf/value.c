@@ -107,8 +107,7 @@ parse_name(const char *value, void *field)
 	return 0;
 }
 
-/* "%t" is the system's for root and for a service of the system, else the user's, as in
- * systemd.unit(5). */
+/* "%t", as in systemd.unit(5): the system's for root and for services, else the user's. */
 static const char *
 runtime_directory(void)
 {
@@ -255,7 +254,7 @@ read_allow(const char *value, struct conf_allow *allow)
 		allow->kind = CONF_ALLOW_ANY;
 	else
 		r = parse_network(value, allow);
-	if (r == -EINVAL && text_is_name(value)) { /* conf.c sees to it that the peer exists */
+	if (r == -EINVAL && text_is_name(value)) { /* complete.c sees to it that it exists */
 		allow->kind = CONF_ALLOW_PEER;
 		strcpy(allow->peer, value);
 		r = 0;

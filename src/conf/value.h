@@ -20,9 +20,8 @@ struct value_type {
 
 	/* Of anything else: */
 	bool list; /* the field is a struct list, and each value adds an item to it */
-	/* 0, -EINVAL, -ERANGE, -ENODEV (no such interface), -EEXIST ("any" after another), -EDOM
-	 * ("%H" or
-	 * "%t" stands for what does not fit) or -ENOMEM. */
+	/* 0, -EINVAL, -ERANGE, -ENODEV (no such interface), -EEXIST ("any" after another),
+	 * -EDOM (what "%H" or "%t" stands for does not fit) or -ENOMEM. */
 	int (*parse)(const char *value, void *field);
 	/* Prints prefix, value and a newline; of a list each item so. */
 	void (*print)(const void *field, const char *prefix, FILE *out);

@@ -99,7 +99,8 @@ read_page(struct text *t)
 }
 
 static const struct entry *
-find_entry(const struct text *t, const char *path, const struct section *s, const struct option *o)
+find_entry(const struct text *t, const char *path, const struct conf_section *s,
+    const struct conf_option *o)
 {
 	const struct entry *found = NULL;
 
@@ -121,8 +122,8 @@ compare(const struct text *t, const char *path)
 {
 	size_t options = 0;
 
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
-		for (const struct option *o = s->options; o->key != NULL; o++, options++) {
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		for (const struct conf_option *o = s->options; o->key != NULL; o++, options++) {
 			const struct entry *e = find_entry(t, path, s, o);
 
 			if (o->default_text != NULL &&
@@ -131,7 +132,7 @@ compare(const struct text *t, const char *path)
 				    s->word, o->key, o->default_text, e->default_text);
 		}
 	for (const struct entry *e = t->entries; e < t->entries + t->n; e++) {
-		const struct section *s = option_section(e->section);
+		const struct conf_section *s = option_section(e->section);
 
 		if (s == NULL || option_find(s, e->key) == NULL)
 			fail_msg("%s has [%s] %s, which is no option", path, e->section, e->key);
@@ -157,8 +158,8 @@ page_has_every_option_and_its_range(void **state)
 	(void)state;
 	read_page(&page);
 	compare(&page, MAN_PAGE);
-	for (const struct section *s = OPTION_SECTIONS; s->word != NULL; s++)
-		for (const struct option *o = s->options; o->key != NULL; o++) {
+	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
+		for (const struct conf_option *o = s->options; o->key != NULL; o++) {
 			const struct entry *e = find_entry(&page, MAN_PAGE, s, o);
 			char takes[OPTION_TAKES_MAX];
 
