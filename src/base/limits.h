@@ -15,11 +15,12 @@
 #define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
 
 /* Payload. */
-#define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */
-#define LIMIT_WRITE          (UINT64_C(1) << 30)  /* bytes of one work request, device permitting */
-#define LIMIT_STAGING_CHUNKS 8                    /* segments read ahead per connection */
-#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job \
-						   */
+#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
+#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
+#define LIMIT_STAGING_CHUNKS 8                   /* segments read ahead per connection */
+#define LIMIT_INLINE_VERIFY                                                  \
+	(UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job \
+			      */
 
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256

@@ -42,12 +42,16 @@ int
 arrival_init(struct arrival *a, struct channel *ch, struct region *region, const struct sink *sink,
     void (*idle)(struct arrival *a))
 {
+	int error = loop_timer_new(ch->core->env.loop, verify, a, &a->again);
+
+	if (error < 0)
+		return error;
 	a->channel = ch;
 	a->region = region;
 	a->sink = sink;
 	a->idle = idle;
 	a->job = (struct job){.run = run_crc, .done = verified};
-	return loop_timer_new(ch->core->env.loop, verify, a, &a->again);
+	return 0;
 }
 
 void

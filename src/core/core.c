@@ -99,6 +99,12 @@ take_fabrics(struct core *core)
 
 /* ---- start ---- */
 
+static void
+on_quiet(void *arg)
+{
+	core_changed(arg); /* core_stop() waits for it */
+}
+
 static int
 make_parts(struct core *core)
 {
@@ -107,7 +113,8 @@ make_parts(struct core *core)
 
 	error = loop_timer_new(loop, stop_waiting, core, &core->stop_timer);
 	if (error == 0)
-		error = pool_new(loop, core->env.store, core->conf->pinned_memory, &core->pool);
+		error = pool_new(
+		    loop, core->env.store, core->conf->pinned_memory, on_quiet, core, &core->pool);
 	if (error == 0)
 		error = poller_new(loop, core->conf, &core->poller);
 	return error;

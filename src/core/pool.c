@@ -26,12 +26,15 @@ struct pool {
 	unsigned busy;         /* jobs under way */
 	struct list warm_list; /* oldest first */
 	struct loop_timer *cool;
+	void (*quiet)(void *arg);
+	void *arg;
 };
 
 static void cool_down(void *arg);
 
 int
-pool_new(struct loop *loop, struct work *work, uint64_t limit, struct pool **ret)
+pool_new(struct loop *loop, struct work *work, uint64_t limit, void (*quiet)(void *arg), void *arg,
+    struct pool **ret)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
@@ -44,6 +47,8 @@ pool_new(struct loop *loop, struct work *work, uint64_t limit, struct pool **ret
 	pool->loop = loop;
 	pool->work = work;
 	pool->limit = limit;
+	pool->quiet = quiet;
+	pool->arg = arg;
 	list_init(&pool->warm_list);
 	*ret = pool;
 	return 0;
@@ -85,6 +90,13 @@ pool_round(uint64_t size)
 	uint64_t page = sysconf(_SC_PAGESIZE);
 
 	return size == 0 ? page : (size + page - 1) / page * page;
+}
+
+static void
+job_ended(struct pool *pool)
+{
+	if (--pool->busy == 0)
+		pool->quiet(pool->arg);
 }
 
 /* ---- making ---- */
@@ -139,7 +151,7 @@ done_make(struct job *job)
 	struct memory_request *request = m->request;
 	int error = m->error;
 
-	m->pool->busy--;
+	job_ended(m->pool);
 	if (error < 0) {
 		m->pool->used -= m->size;
 		free(m);
@@ -196,7 +208,7 @@ done_drop(struct job *job)
 {
 	struct memory *m = container_of(job, struct memory, job);
 
-	m->pool->busy--;
+	job_ended(m->pool);
 	m->pool->warm -= m->size;
 	free(m);
 }
@@ -256,7 +268,7 @@ done_zero(struct job *job)
 	struct memory *m = container_of(job, struct memory, job);
 	struct pool *pool = m->pool;
 
-	pool->busy--;
+	job_ended(pool);
 	m->warm_since = loop_now();
 	if (list_empty(&pool->warm_list))
 		loop_timer_set(pool->cool, WARM_NS);

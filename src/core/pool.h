@@ -37,8 +37,10 @@ struct memory_request {
 	void (*fn)(struct memory_request *request, struct memory *memory, int error);
 };
 
-/* limit: bytes, everything together. 0 or -ENOMEM. */
-int pool_new(struct loop *loop, struct work *work, uint64_t limit, struct pool **ret);
+/* limit: bytes, everything together. quiet: nothing is being made or unmade any more. 0 or -ENOMEM.
+ */
+int pool_new(struct loop *loop, struct work *work, uint64_t limit, void (*quiet)(void *arg),
+    void *arg, struct pool **ret);
 /* All memory must have been put back. Accepts NULL, returns NULL. */
 struct pool *pool_free(struct pool *pool);
 

@@ -1,0 +1,284 @@
+/* world.c -- two daemons' cores on one loop over the fake fabric */
+
+#include "config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "base/text.h"
+#include "fake/fake.h"
+#include "unit/world.h"
+
+const char *world_lines_a, *world_lines_b;
+unsigned world_fail_at, world_allocations;
+
+static const struct fabric_ops *const FABRICS[] = {&fabric_fake, NULL};
+
+/* ---- allocations ---- */
+
+static bool counting;
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+
+static bool
+may_allocate(void)
+{
+	return !counting ||
+	       __atomic_add_fetch(&world_allocations, 1, __ATOMIC_RELAXED) != world_fail_at;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+	return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return may_allocate() ? __real_calloc(n, size) : NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static struct conf *
+make_conf(const char *name, unsigned port, const char *lines)
+{
+	char path[] = "/tmp/rwriter-test-XXXXXX";
+	struct conf *conf = NULL;
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	assert_non_null(file);
+	fprintf(file,
+	    "[rwriter]\nname = %s\nlog-level = error\n"
+	    "[listen default]\naddress = 127.0.0.1\nport = %u\nallow = any\n"
+	    "[peer b]\naddress = 127.0.0.1\nport = 7472\n%s",
+	    name, port, lines != NULL ? lines : "");
+	fclose(file);
+	assert_int_equal(conf_load(path, stderr, &conf), 0);
+	unlink(path);
+	return conf;
+}
+
+static void
+on_arrived(void *arg, const struct region_view *region)
+{
+	struct world *w = arg;
+
+	(void)region;
+	w->arrivals++;
+}
+
+static void
+on_stopped(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static int
+open_core(struct world *w, const struct conf *conf, bool *stopped, struct core **ret)
+{
+	struct core_env env = {
+	    .loop = w->loop, .source = w->work, .store = w->work, .fabrics = FABRICS};
+	struct observer observer = {.arg = stopped, .stopped = on_stopped};
+
+	if (conf == w->conf_b)
+		observer = (struct observer){.arg = w, .arrived = on_arrived};
+	return core_new(&env, conf, &observer, ret);
+}
+
+int
+world_open(struct world *w)
+{
+	int error;
+
+	memset(w, 0, sizeof(*w));
+	w->conf_a = make_conf("a", 7471, world_lines_a);
+	w->conf_b = make_conf("b", 7472, world_lines_b);
+	world_allocations = 0;
+	counting = true;
+	error = loop_new(&w->loop);
+	if (error == 0)
+		error = work_new(w->loop, "test", 2, &w->work);
+	if (error == 0)
+		error = open_core(w, w->conf_a, &w->stopped_a, &w->a);
+	if (error == 0)
+		error = open_core(w, w->conf_b, &w->stopped_b, &w->b);
+	return error;
+}
+
+/* b's observer is the world, so its end is seen by its emptiness. */
+static bool
+is_empty(const struct core *core)
+{
+	struct status_view v;
+
+	if (core == NULL)
+		return true;
+	core_status(core, &v);
+	return v.connections == 0 && v.regions == 0 && v.transfers == 0 && v.memory_used == 0;
+}
+
+void
+world_stop(struct world *w)
+{
+	uint64_t until = loop_now() + 30 * NSEC_PER_SEC;
+
+	for (int i = 0; i < 2; i++) { /* the second call does not wait for transfers */
+		if (w->a != NULL)
+			core_stop(w->a);
+		if (w->b != NULL)
+			core_stop(w->b);
+	}
+	while (!is_empty(w->a) || !is_empty(w->b) || work_pending(w->work) > 0) {
+		loop_turn(w->loop, NSEC_PER_MSEC);
+		assert_true(loop_now() < until);
+	}
+	for (int i = 0; i < 10; i++) /* what is buried and late */
+		loop_turn(w->loop, NSEC_PER_MSEC);
+}
+
+void
+world_close(struct world *w)
+{
+	if (w->work != NULL)
+		world_stop(w);
+	counting = false;
+	core_free(w->a);
+	core_free(w->b);
+	work_free(w->work);
+	loop_free(w->loop);
+	conf_free(w->conf_a);
+	conf_free(w->conf_b);
+	memset(w, 0, sizeof(*w));
+}
+
+/* ---- waiting ---- */
+
+void
+world_wait(struct world *w, const bool *flag, const char *what, double seconds)
+{
+	uint64_t until = loop_now() + seconds * NSEC_PER_SEC;
+
+	while (!*flag) {
+		loop_turn(w->loop, NSEC_PER_MSEC);
+		if (loop_now() > until)
+			fail_msg("%s: not within %.1f s", what, seconds);
+	}
+}
+
+void
+world_turns(struct world *w, double seconds)
+{
+	uint64_t until = loop_now() + seconds * NSEC_PER_SEC;
+
+	while (loop_now() < until)
+		loop_turn(w->loop, NSEC_PER_MSEC);
+}
+
+/* ---- writing ---- */
+
+static void
+on_update(void *arg, const struct transfer_view *view)
+{
+	struct outcome *o = arg;
+
+	o->view = *view;
+	o->updates++;
+	o->done = view->state >= TRANSFER_ARRIVED;
+}
+
+int
+world_write_request(struct world *w, struct outcome *o, struct write_request request)
+{
+	memset(o, 0, sizeof(*o));
+	request.update = on_update;
+	request.arg = o;
+	return core_write(w->a, &request, &o->transfer, o->error, sizeof(o->error));
+}
+
+int
+world_write_fd(struct world *w, struct outcome *o, const char *peer, const char *name, int fd)
+{
+	return world_write_request(
+	    w, o, (struct write_request){.peer = peer, .name = name, .fd = fd});
+}
+
+static uint8_t
+pattern(uint64_t i)
+{
+	return (i * 2654435761u) >> 13 ^ i >> 20;
+}
+
+int
+world_file(uint64_t size)
+{
+	int fd = memfd_create("source", MFD_CLOEXEC);
+	uint8_t *bytes;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	if (size == 0)
+		return fd;
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(bytes != MAP_FAILED);
+	for (uint64_t i = 0; i < size; i++)
+		bytes[i] = pattern(i);
+	munmap(bytes, size);
+	return fd;
+}
+
+void
+world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size)
+{
+	int fd = world_file(size);
+
+	assert_int_equal(world_write_fd(w, o, peer, "file", fd), 0);
+	close(fd);
+	world_wait(w, &o->done, "the end of a write", 20);
+}
+
+void
+world_check(struct world *w, uint64_t size)
+{
+	struct region_view v;
+	uint8_t *bytes;
+	uint32_t crc;
+	int fd;
+
+	assert_int_equal(core_open_region(w->b, "", &v, &fd), 0);
+	assert_int_equal(v.last.length, size);
+	assert_int_equal(v.receive_completions, 0);
+	bytes = mmap(NULL, v.size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(bytes != MAP_FAILED);
+	for (uint64_t i = 0; i < size; i++)
+		if (bytes[i] != pattern(i))
+			fail_msg("byte %llu of %llu differs", (unsigned long long)i,
+			    (unsigned long long)size);
+	crc = crc32c(0, bytes, size);
+	assert_int_equal(v.last.crc32c, crc);
+	munmap(bytes, v.size);
+	close(fd);
+}
+
+unsigned
+world_regions(struct world *w)
+{
+	struct status_view v;
+
+	core_status(w->b, &v);
+	return v.regions;
+}
