@@ -134,6 +134,7 @@ on_closed(struct end *end, const struct fabric_event *e)
 {
 	end->closed = true;
 	end->cause = e->cause;
+	snprintf(end->detail, sizeof(end->detail), "%s", e->detail != NULL ? e->detail : "");
 	keep_data(end, e);
 }
 
@@ -282,6 +283,14 @@ bench_check(struct bench *b, const char *awaited)
 }
 
 void
+bench_check_open(struct end *end, const char *awaited)
+{
+	if (end->closed)
+		fail_msg("closed (%s: %s) while awaiting %s", fabric_cause_name(end->cause),
+		    end->detail, awaited);
+}
+
+void
 bench_turn(struct bench *b, uint64_t deadline, const char *awaited)
 {
 	bench_check(b, awaited);
@@ -346,8 +355,7 @@ bench_dial(struct bench *b)
 {
 	struct end *end = bench_connect(b);
 
-	AWAIT(b, end->resolved || end->closed, "RESOLVED");
-	assert_false(end->closed);
+	AWAIT_OPEN(end, end->resolved, "RESOLVED");
 	return end;
 }
 
@@ -360,8 +368,7 @@ bench_request(struct end *active, const void *data, size_t len)
 	b->incoming = NULL;
 	DO(b, r = b->ops->request(active->conn, data, len));
 	assert_int_equal(r, 0);
-	AWAIT(b, b->incoming != NULL || active->closed, "REQUEST");
-	assert_false(active->closed);
+	AWAIT_OPEN(active, b->incoming != NULL, "REQUEST");
 	return b->incoming;
 }
 
@@ -387,23 +394,27 @@ make_noise(uint8_t *addr, size_t len)
 	}
 }
 
+static void
+add_both_chunks(struct end *end, size_t len)
+{
+	bench_mem_ready(end, TARGET, len, FABRIC_REMOTE_WRITE);
+	make_noise(bench_mem_ready(end, SOURCE, len, 0)->addr, len);
+}
+
 struct pair
-bench_pair(struct bench *b, size_t active_len, size_t passive_len)
+bench_pair(struct bench *b, size_t len)
 {
 	struct pair pair;
 
 	if (b->port == NULL)
 		bench_listen(b);
 	pair.active = bench_dial(b);
-	make_noise(
-	    bench_mem_ready(pair.active, 0, active_len, FABRIC_REMOTE_WRITE)->addr, active_len);
+	add_both_chunks(pair.active, len);
 	pair.passive = bench_request(pair.active, "hello", 5);
-	bench_mem_ready(pair.passive, 0, passive_len, FABRIC_REMOTE_WRITE);
+	add_both_chunks(pair.passive, len);
 	bench_accept(pair.passive, "welcome", 7);
-	AWAIT(b, pair.active->established || pair.active->closed, "ESTABLISHED on the active side");
-	AWAIT(b, pair.passive->established || pair.passive->closed,
-	    "ESTABLISHED on the passive side");
-	assert_false(pair.active->closed || pair.passive->closed);
+	AWAIT_OPEN(pair.active, pair.active->established, "ESTABLISHED on the active side");
+	AWAIT_OPEN(pair.passive, pair.passive->established, "ESTABLISHED on the passive side");
 	return pair;
 }
 
@@ -464,8 +475,8 @@ struct fabric_write
 bench_write_to(
     struct end *from, size_t offset, size_t len, const struct chunk *to, size_t to_offset)
 {
-	return (struct fabric_write){.mem = from->chunks[0].mem,
-	    .addr = from->chunks[0].addr + offset,
+	return (struct fabric_write){.mem = from->chunks[SOURCE].mem,
+	    .addr = from->chunks[SOURCE].addr + offset,
 	    .len = len,
 	    .remote_addr = to->mem->remote_addr + to_offset,
 	    .rkey = to->mem->rkey,
@@ -499,8 +510,7 @@ bench_put(struct end *from, size_t offset, size_t len, const struct chunk *to, s
 void
 bench_await_written(struct end *end)
 {
-	AWAIT(end->bench, end->written == end->posted || end->closed, "WRITTEN of the last cookie");
-	assert_false(end->closed);
+	AWAIT_OPEN(end, end->written == end->posted, "WRITTEN of the last cookie");
 }
 
 void
@@ -514,25 +524,25 @@ void
 bench_flush(struct end *from, struct end *to, struct chunk *chunk)
 {
 	volatile uint8_t *last = &chunk->addr[chunk->len - 1];
-	uint8_t *source = &from->chunks[0].addr[from->chunks[0].len - 1];
+	uint8_t *source = &from->chunks[SOURCE].addr[from->chunks[SOURCE].len - 1];
 
 	*last = 0;
 	*source = 1;
-	bench_put(from, from->chunks[0].len - 1, 1, chunk, chunk->len - 1);
-	AWAIT(from->bench, *last == 1 || from->closed || to->closed, "the last byte to land");
-	assert_false(from->closed || to->closed);
+	bench_put(from, from->chunks[SOURCE].len - 1, 1, chunk, chunk->len - 1);
+	AWAIT_OPEN(from, *last == 1 || to->closed, "the last byte to land");
+	bench_check_open(to, "the last byte to land");
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 void
 bench_assert_works(struct pair pair)
 {
-	struct chunk *to = &pair.passive->chunks[0];
+	struct chunk *to = &pair.passive->chunks[TARGET];
 
 	memset(to->addr, 0, 100);
 	bench_put(pair.active, 0, 100, to, 0);
 	bench_flush(pair.active, pair.passive, to);
-	assert_memory_equal(to->addr, pair.active->chunks[0].addr, 100);
+	assert_memory_equal(to->addr, pair.active->chunks[SOURCE].addr, 100);
 }
 
 /* ---- ending ---- */
@@ -548,8 +558,8 @@ bench_await_closed(struct end *end, unsigned causes)
 {
 	AWAIT(end->bench, end->closed, "CLOSED");
 	if (!(causes & 1u << end->cause))
-		fail_msg("closed with cause '%s', which the contract does not allow here",
-		    fabric_cause_name(end->cause));
+		fail_msg("closed (%s: %s), with a cause that the contract does not allow here",
+		    fabric_cause_name(end->cause), end->detail);
 }
 
 void

@@ -20,8 +20,10 @@
 
 #define CAUSE(name) (1u << FABRIC_CAUSE_##name)
 /* How an end may hear that the other has gone. */
-#define GONE         (CAUSE(PEER) | CAUSE(UNKNOWN))
-#define BENCH_CHUNKS 3
+#define GONE (CAUSE(PEER) | CAUSE(UNKNOWN))
+
+/* The chunks of an end: the peer writes to TARGET, what it writes itself is in SOURCE. */
+enum { TARGET, SOURCE, EXTRA, EXTRA2, BENCH_CHUNKS };
 
 struct bench;
 
@@ -40,6 +42,7 @@ struct end {
 	struct fabric_conn *conn;
 	bool resolved, established, closed;
 	enum fabric_cause cause;
+	char detail[160];
 	uint8_t data[256]; /* of REQUEST, ESTABLISHED or CLOSED: the last that came with any */
 	size_t data_len;
 	uint64_t posted, written; /* cookies */
@@ -84,6 +87,13 @@ struct pair {
 		bench_check(b, text);                             \
 	} while (0)
 
+/* The same, on a connection that must not close meanwhile. */
+#define AWAIT_OPEN(end, condition, text)                                 \
+	do {                                                             \
+		AWAIT((end)->bench, (end)->closed || (condition), text); \
+		bench_check_open(end, text);                             \
+	} while (0)
+
 #define BENCH_PATIENCE (30 * NSEC_PER_SEC)
 
 /* cmocka fixtures: *state is the bench. The operations and the address come from bench_use(). */
@@ -94,6 +104,7 @@ int bench_teardown(void **state);
 
 void bench_turn(struct bench *b, uint64_t deadline, const char *awaited);
 void bench_check(struct bench *b, const char *awaited);
+void bench_check_open(struct end *end, const char *awaited);
 /* Lets everything that may still come, come. */
 void bench_settle(struct bench *b);
 
@@ -109,15 +120,15 @@ struct end *bench_dial(struct bench *b);
 /* request, and awaits the REQUEST: the passive end. */
 struct end *bench_request(struct end *active, const void *data, size_t len);
 void bench_accept(struct end *passive, const void *data, size_t len);
-/* All of it: two ends with one chunk each, filled with noise (active) and zeros (passive). */
-struct pair bench_pair(struct bench *b, size_t active_len, size_t passive_len);
+/* All of it: two ends with a target of zeros and a source of noise each, all of this length. */
+struct pair bench_pair(struct bench *b, size_t len);
 
 /* Adds memory; does not wait. */
 struct chunk *bench_mem(struct end *end, unsigned nth, size_t len, unsigned access);
 struct chunk *bench_mem_ready(struct end *end, unsigned nth, size_t len, unsigned access);
 void bench_mem_drop(struct end *end, struct chunk *chunk); /* and awaits MEM_GONE */
 
-/* A write from chunk 0 of an end to a chunk of the other. */
+/* A write from the source of an end to a chunk of the other. */
 struct fabric_write bench_write_to(
     struct end *from, size_t offset, size_t len, const struct chunk *to, size_t to_offset);
 /* Posts; 0 or a negative errno. */

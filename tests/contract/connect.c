@@ -44,7 +44,7 @@ a_taken_address_gives_port_down(void **state)
 	assert_true(bench_listen_on(b, "", &b->second_word, &b->second) < 0);
 	bench_unlisten(b, &b->second);
 	assert_int_equal(b->port_word, 1);
-	bench_release_pair(bench_pair(b, PAGE, PAGE));
+	bench_release_pair(bench_pair(b, PAGE));
 }
 
 static void
@@ -74,7 +74,7 @@ private_data_travels_both_ways(void **state)
 		assert_true(starts_with(p.passive, question, lengths[i]));
 		bench_assert_zeros(p.passive->data + lengths[i], p.passive->data_len - lengths[i]);
 		bench_accept(p.passive, answer, lengths[i]);
-		AWAIT(b, p.active->established && p.passive->established,
+		AWAIT_OPEN(p.active, p.active->established && p.passive->established,
 		    "ESTABLISHED on both sides");
 		assert_true(starts_with(p.active, answer, lengths[i]));
 		bench_assert_zeros(p.active->data + lengths[i], p.active->data_len - lengths[i]);
@@ -86,7 +86,7 @@ static void
 describe_tells_the_truth(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, PAGE, PAGE);
+	struct pair pair = bench_pair(b, PAGE);
 	struct fabric_info active, passive;
 
 	bench_assert_works(pair);
@@ -147,12 +147,14 @@ nothing_is_written_before_established(void **state)
 
 	bench_listen(b);
 	p.active = bench_dial(b);
-	bench_mem_ready(p.active, 0, PAGE, FABRIC_REMOTE_WRITE);
+	bench_mem_ready(p.active, SOURCE, PAGE, 0);
+	bench_mem_ready(p.active, TARGET, PAGE, FABRIC_REMOTE_WRITE);
 	p.passive = bench_request(p.active, "?", 1);
-	bench_mem_ready(p.passive, 0, PAGE, FABRIC_REMOTE_WRITE);
-	w = bench_write_to(p.active, 0, 8, &p.passive->chunks[0], 0);
+	bench_mem_ready(p.passive, SOURCE, PAGE, 0);
+	bench_mem_ready(p.passive, TARGET, PAGE, FABRIC_REMOTE_WRITE);
+	w = bench_write_to(p.active, 0, 8, &p.passive->chunks[TARGET], 0);
 	assert_int_equal(bench_post(p.active, &w, 1), -ENOTCONN);
-	w = bench_write_to(p.passive, 0, 8, &p.active->chunks[0], 0);
+	w = bench_write_to(p.passive, 0, 8, &p.active->chunks[TARGET], 0);
 	assert_int_equal(bench_post(p.passive, &w, 1), -ENOTCONN);
 }
 
@@ -170,9 +172,10 @@ many_connect_at_once(void **state)
 	for (uint8_t i = 0; i < N; i++)
 		pairs[i].active = bench_connect(b);
 	for (uint8_t i = 0; i < N; i++)
-		AWAIT(b, pairs[i].active->resolved, "RESOLVED of every connection");
+		AWAIT_OPEN(
+		    pairs[i].active, pairs[i].active->resolved, "RESOLVED of every connection");
 	for (uint8_t i = 0; i < N; i++)
-		memset(bench_mem_ready(pairs[i].active, 0, PAGE, 0)->addr, i + 1, PAGE);
+		memset(bench_mem_ready(pairs[i].active, SOURCE, PAGE, 0)->addr, i + 1, PAGE);
 	for (uint8_t i = 0; i < N; i++) {
 		DO(b, r = b->ops->request(pairs[i].active->conn, &i, 1));
 		assert_int_equal(r, 0);
@@ -182,18 +185,20 @@ many_connect_at_once(void **state)
 		if (!end->resolved && end->data_len > 0 && end->data[0] < N)
 			pairs[end->data[0]].passive = end;
 	for (unsigned i = 0; i < N; i++) {
-		bench_mem_ready(pairs[i].passive, 0, PAGE, FABRIC_REMOTE_WRITE);
+		bench_mem_ready(pairs[i].passive, TARGET, PAGE, FABRIC_REMOTE_WRITE);
 		bench_accept(pairs[i].passive, NULL, 0);
 	}
 	for (unsigned i = 0; i < N; i++) {
-		AWAIT(b, pairs[i].active->established && pairs[i].passive->established,
+		AWAIT_OPEN(pairs[i].active,
+		    pairs[i].active->established && pairs[i].passive->established,
 		    "ESTABLISHED of every connection");
-		bench_put(pairs[i].active, 0, PAGE, &pairs[i].passive->chunks[0], 0);
+		bench_put(pairs[i].active, 0, PAGE, &pairs[i].passive->chunks[TARGET], 0);
 	}
 	for (unsigned i = 0; i < N; i++) {
-		const volatile uint8_t *landed = pairs[i].passive->chunks[0].addr;
+		const volatile uint8_t *landed = pairs[i].passive->chunks[TARGET].addr;
 
-		AWAIT(b, landed[0] == i + 1 && landed[PAGE - 1] == i + 1, "the bytes of each");
+		AWAIT_OPEN(pairs[i].active, landed[0] == i + 1 && landed[PAGE - 1] == i + 1,
+		    "the bytes of each");
 		ready++;
 	}
 	assert_int_equal(ready, N);

@@ -23,9 +23,9 @@ writes_of_every_size_land(void **state)
 	static const size_t sizes[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, MIB, 8 * MIB};
 	enum { FROM = 3, TO = 5 };
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, 8 * MIB + PAGE, 8 * MIB + PAGE);
-	const uint8_t *source = pair.active->chunks[0].addr;
-	struct chunk *to = &pair.passive->chunks[0];
+	struct pair pair = bench_pair(b, 8 * MIB + PAGE);
+	const uint8_t *source = pair.active->chunks[SOURCE].addr;
+	struct chunk *to = &pair.passive->chunks[TARGET];
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		size_t len = sizes[i];
@@ -46,9 +46,9 @@ a_record_never_overtakes_its_payload(void **state)
 {
 	enum { PAYLOAD = 64 * 1024, RECORD = 64, SLOT = PAYLOAD + RECORD, SLOTS = 8, ROUNDS = 20 };
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, SLOTS * SLOT + PAGE, SLOTS * SLOT + PAGE);
-	const struct chunk *to = &pair.passive->chunks[0];
-	uint8_t *source = pair.active->chunks[0].addr;
+	struct pair pair = bench_pair(b, SLOTS * SLOT + PAGE);
+	const struct chunk *to = &pair.passive->chunks[TARGET];
+	uint8_t *source = pair.active->chunks[SOURCE].addr;
 
 	for (uint8_t round = 1; round <= ROUNDS; round++) {
 		memset(source, round, SLOTS * SLOT);
@@ -59,13 +59,15 @@ a_record_never_overtakes_its_payload(void **state)
 			int r;
 
 			w[0].cookie = 0;
-			AWAIT(b, (r = bench_post(pair.active, w, 2)) != -EAGAIN, "room");
+			AWAIT_OPEN(
+			    pair.active, (r = bench_post(pair.active, w, 2)) != -EAGAIN, "room");
 			assert_int_equal(r, 0);
 		}
 		for (size_t at = 0; at < SLOTS * SLOT; at += SLOT) {
 			const uint8_t *flag = to->addr + at + SLOT - 1;
 
-			AWAIT(b, __atomic_load_n(flag, __ATOMIC_ACQUIRE) == round, "a record");
+			AWAIT_OPEN(pair.active, __atomic_load_n(flag, __ATOMIC_ACQUIRE) == round,
+			    "a record");
 			assert_memory_equal(to->addr + at, source + at, PAYLOAD);
 		}
 		bench_await_written(pair.active);
@@ -76,22 +78,22 @@ static void
 spoil_source(struct end *end)
 {
 	if (end->written == end->posted)
-		memset(end->chunks[0].addr, 0xee, MIB);
+		memset(end->chunks[SOURCE].addr, 0xee, MIB);
 }
 
 static void
 after_written_a_source_may_be_reused(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, MIB + PAGE, MIB + PAGE);
-	struct chunk *to = &pair.passive->chunks[0], *copy;
+	struct pair pair = bench_pair(b, MIB + PAGE);
+	struct chunk *to = &pair.passive->chunks[TARGET], *copy;
 
-	copy = bench_mem_ready(pair.active, 1, MIB, 0);
-	memcpy(copy->addr, pair.active->chunks[0].addr, MIB);
+	copy = bench_mem_ready(pair.active, EXTRA, MIB, 0);
+	memcpy(copy->addr, pair.active->chunks[SOURCE].addr, MIB);
 	bench_put(pair.active, 0, MIB, to, 0);
 	pair.active->on_written = spoil_source;
 	bench_await_written(pair.active);
-	assert_int_equal(pair.active->chunks[0].addr[0], 0xee);
+	assert_int_equal(pair.active->chunks[SOURCE].addr[0], 0xee);
 	bench_flush(pair.active, pair.passive, to);
 	assert_memory_equal(to->addr, copy->addr, MIB);
 }
@@ -110,7 +112,8 @@ fill_queue(struct pair pair, bool with_cookies)
 		for (unsigned i = 0; i < 3; i++) {
 			size_t at = WORD * (3 * n + i);
 
-			w[i] = bench_write_to(pair.active, at, WORD, &pair.passive->chunks[0], at);
+			w[i] = bench_write_to(
+			    pair.active, at, WORD, &pair.passive->chunks[TARGET], at);
 			w[i].cookie = with_cookies ? w[i].cookie + i : 0;
 		}
 		r = bench_post(pair.active, w, 3);
@@ -124,13 +127,13 @@ static void
 a_full_queue_says_so_and_takes_all_or_none(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, MIB + PAGE, MIB + PAGE);
-	const uint8_t *source = pair.active->chunks[0].addr;
-	struct chunk *to = &pair.passive->chunks[0];
+	struct pair pair = bench_pair(b, MIB + PAGE);
+	const uint8_t *source = pair.active->chunks[SOURCE].addr;
+	struct chunk *to = &pair.passive->chunks[TARGET];
 	unsigned n = fill_queue(pair, true);
 
 	assert_true(n > 0);
-	AWAIT(b, pair.active->written > 0, "WRITTEN after -EAGAIN");
+	AWAIT_OPEN(pair.active, pair.active->written > 0, "WRITTEN after -EAGAIN");
 	bench_flush(pair.active, pair.passive, to);
 	bench_await_written(pair.active);
 	assert_memory_equal(to->addr, source, 24 * n);
@@ -141,10 +144,10 @@ static void
 written_follows_eagain_even_without_cookies(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, MIB + PAGE, MIB + PAGE);
+	struct pair pair = bench_pair(b, MIB + PAGE);
 
 	fill_queue(pair, false);
-	AWAIT(b, pair.active->written_events > 0, "WRITTEN after -EAGAIN");
+	AWAIT_OPEN(pair.active, pair.active->written_events > 0, "WRITTEN after -EAGAIN");
 	bench_assert_works(pair);
 }
 
@@ -152,11 +155,11 @@ static void
 who_is_not_polled_is_told_of_arrivals(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, PAGE, PAGE);
+	struct pair pair = bench_pair(b, PAGE);
 	struct fabric_info info;
 
 	b->ops->describe(pair.passive->conn, &info);
-	bench_put(pair.active, 0, 64, &pair.passive->chunks[0], 0);
+	bench_put(pair.active, 0, 64, &pair.passive->chunks[TARGET], 0);
 	if (!info.polled)
 		AWAIT(b, pair.passive->arrived_events > 0, "ARRIVED");
 	bench_assert_works(pair);
@@ -168,13 +171,14 @@ static void
 the_passive_side_writes_back(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, 2 * PAGE, 2 * PAGE);
+	struct pair pair = bench_pair(b, 2 * PAGE);
 
 	bench_assert_works(pair);
-	memset(pair.passive->chunks[0].addr, 0x5a, PAGE);
-	bench_put(pair.passive, 0, PAGE, &pair.active->chunks[0], 0);
-	bench_flush(pair.passive, pair.active, &pair.active->chunks[0]);
-	assert_memory_equal(pair.active->chunks[0].addr, pair.passive->chunks[0].addr, PAGE);
+	memset(pair.passive->chunks[SOURCE].addr, 0x5a, PAGE);
+	bench_put(pair.passive, 0, PAGE, &pair.active->chunks[TARGET], 0);
+	bench_flush(pair.passive, pair.active, &pair.active->chunks[TARGET]);
+	assert_memory_equal(
+	    pair.active->chunks[TARGET].addr, pair.passive->chunks[SOURCE].addr, PAGE);
 	bench_assert_works(pair);
 }
 
@@ -199,8 +203,8 @@ assert_denied(struct pair pair, struct fabric_write w)
 static void
 a_write_beyond_the_memory_is_denied(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = &pair.passive->chunks[0];
+	struct pair pair = bench_pair(*state, PAGE);
+	struct chunk *to = &pair.passive->chunks[TARGET];
 
 	bench_assert_works(pair);
 	memset(to->addr, 0, PAGE);
@@ -211,8 +215,8 @@ a_write_beyond_the_memory_is_denied(void **state)
 static void
 a_write_before_the_memory_is_denied(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = &pair.passive->chunks[0];
+	struct pair pair = bench_pair(*state, PAGE);
+	struct chunk *to = &pair.passive->chunks[TARGET];
 	struct fabric_write w = bench_write_to(pair.active, 0, 64, to, 0);
 
 	w.remote_addr--;
@@ -223,8 +227,8 @@ a_write_before_the_memory_is_denied(void **state)
 static void
 a_write_with_a_wrong_rkey_is_denied(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = &pair.passive->chunks[0];
+	struct pair pair = bench_pair(*state, PAGE);
+	struct chunk *to = &pair.passive->chunks[TARGET];
 	struct fabric_write w = bench_write_to(pair.active, 0, 64, to, 0);
 
 	w.rkey ^= 0x80;
@@ -235,8 +239,8 @@ a_write_with_a_wrong_rkey_is_denied(void **state)
 static void
 a_write_into_memory_without_remote_write_is_denied(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = bench_mem_ready(pair.passive, 1, PAGE, 0);
+	struct pair pair = bench_pair(*state, PAGE);
+	struct chunk *to = bench_mem_ready(pair.passive, EXTRA, PAGE, 0);
 
 	bench_assert_works(pair);
 	assert_denied(pair, bench_write_to(pair.active, 0, 64, to, 0));
@@ -246,8 +250,8 @@ a_write_into_memory_without_remote_write_is_denied(void **state)
 static void
 a_write_into_dropped_memory_is_denied(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = bench_mem_ready(pair.passive, 1, PAGE, FABRIC_REMOTE_WRITE);
+	struct pair pair = bench_pair(*state, PAGE);
+	struct chunk *to = bench_mem_ready(pair.passive, EXTRA, PAGE, FABRIC_REMOTE_WRITE);
 	struct fabric_write w = bench_write_to(pair.active, 0, 64, to, 0);
 
 	bench_put(pair.active, 0, 64, to, 0);
@@ -263,8 +267,8 @@ a_write_into_dropped_memory_is_denied(void **state)
 static void
 a_connection_cannot_use_the_rkey_of_another(void **state)
 {
-	struct pair thief = bench_pair(*state, PAGE, PAGE), owner = bench_pair(*state, PAGE, PAGE);
-	struct chunk *to = &owner.passive->chunks[0];
+	struct pair thief = bench_pair(*state, PAGE), owner = bench_pair(*state, PAGE);
+	struct chunk *to = &owner.passive->chunks[TARGET];
 
 	bench_assert_works(thief);
 	assert_denied(thief, bench_write_to(thief.active, 0, 64, to, 0));
@@ -276,14 +280,14 @@ static void
 failures_leave_room_for_new_connections(void **state)
 {
 	for (int i = 0; i < 8; i++) {
-		struct pair pair = bench_pair(*state, PAGE, PAGE);
+		struct pair pair = bench_pair(*state, PAGE);
 
 		bench_assert_works(pair);
 		assert_denied(
-		    pair, bench_write_to(pair.active, 0, 64, &pair.passive->chunks[0], PAGE));
+		    pair, bench_write_to(pair.active, 0, 64, &pair.passive->chunks[TARGET], PAGE));
 		bench_release_pair(pair);
 	}
-	bench_assert_works(bench_pair(*state, PAGE, PAGE));
+	bench_assert_works(bench_pair(*state, PAGE));
 }
 
 /* ---- memory ---- */
@@ -291,18 +295,18 @@ failures_leave_room_for_new_connections(void **state)
 static void
 memory_comes_and_goes_on_a_living_connection(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
+	struct pair pair = bench_pair(*state, PAGE);
 
-	for (unsigned i = 1; i < BENCH_CHUNKS; i++)
+	for (unsigned i = EXTRA; i <= EXTRA2; i++)
 		bench_mem(pair.passive, i, i * MIB, FABRIC_REMOTE_WRITE);
-	for (unsigned i = 1; i < BENCH_CHUNKS; i++) {
+	for (unsigned i = EXTRA; i <= EXTRA2; i++) {
 		struct chunk *chunk = &pair.passive->chunks[i];
 
-		AWAIT((struct bench *)*state, chunk->ready, "MEM_READY");
+		AWAIT_OPEN(pair.passive, chunk->ready, "MEM_READY");
 		bench_put(pair.active, 0, PAGE, chunk, chunk->len - PAGE);
 		bench_assert_works(pair);
 		assert_memory_equal(
-		    chunk->addr + chunk->len - PAGE, pair.active->chunks[0].addr, PAGE - 1);
+		    chunk->addr + chunk->len - PAGE, pair.active->chunks[SOURCE].addr, PAGE - 1);
 		bench_mem_drop(pair.passive, chunk);
 	}
 	bench_assert_works(pair);
@@ -316,7 +320,7 @@ memory_on_its_way_is_answered_after_stop(void **state)
 
 	bench_listen(b);
 	end = bench_dial(b);
-	bench_mem(end, 0, 4 * MIB, FABRIC_REMOTE_WRITE);
+	bench_mem(end, TARGET, 4 * MIB, FABRIC_REMOTE_WRITE);
 	bench_stop(end);
 	bench_await_closed(end, CAUSE(LOCAL));
 	bench_release(end); /* awaits MEM_READY, and MEM_GONE where it was ready */

@@ -6,8 +6,8 @@
  * padded as on RoCE.
  *
  * A use that fabric.h does not allow ends the program with an assertion: memory that is not whole
- * pages, a cookie that does not grow, a source outside its mem, conn_free before CLOSED, close with
- * objects left.
+ * pages, a cookie that does not grow, a source in memory that the peer may write, conn_free before
+ * CLOSED, close with objects left. A source that is not there when it is read closes with DEVICE.
  */
 
 #pragma once

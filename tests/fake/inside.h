@@ -71,6 +71,7 @@ struct fake_mem {
 	struct list node;
 	unsigned access;
 	unsigned due_in; /* turns; 0: not counting */
+	bool target;     /* not a source, then */
 	bool due, ready, dropped;
 	int error;
 };

@@ -29,6 +29,7 @@ fake_mem_add(struct fabric_conn *conn, void *addr, size_t len, unsigned access, 
 		return -ENOMEM;
 	m->base = (struct fabric_mem){.conn = conn, .owner = owner, .addr = addr, .len = len};
 	m->access = access;
+	m->target = access & FABRIC_REMOTE_WRITE;
 	if (access & FABRIC_REMOTE_WRITE && fake.drop_remote_write) {
 		m->access = 0;
 		fake.drop_remote_write = false;
@@ -132,6 +133,7 @@ fake_write(struct fabric_conn *conn, const struct fabric_write *w, unsigned n)
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < n; i++) {
+		assert(w[i].len == 0 || !((struct fake_mem *)w[i].mem)->target);
 		assert(w[i].cookie == 0 || w[i].cookie > c->posted);
 		if (w[i].cookie != 0)
 			c->posted = w[i].cookie;

@@ -18,7 +18,7 @@
 #include "loop/loop.h"
 
 #define WRITE(pair, from, len, to) \
-	bench_put((pair).active, from, len, &(pair).passive->chunks[0], to)
+	bench_put((pair).active, from, len, &(pair).passive->chunks[TARGET], to)
 
 static int
 setup(void **state)
@@ -109,25 +109,25 @@ mem_add_fails_at_once_or_later(void **state)
 	fail_next(false);
 	assert_int_equal(b->ops->mem_add(end->conn, page, PAGE, 0, NULL, &mem), -ENOMEM);
 	fail_next(true);
-	bench_mem(end, 0, PAGE, 0);
-	AWAIT(b, end->chunks[0].error != 0, "MEM_READY with an error");
-	assert_null(end->chunks[0].mem);
-	bench_mem_ready(end, 1, PAGE, 0);
+	bench_mem(end, SOURCE, PAGE, 0);
+	AWAIT(b, end->chunks[SOURCE].error != 0, "MEM_READY with an error");
+	assert_null(end->chunks[SOURCE].mem);
+	bench_mem_ready(end, EXTRA, PAGE, 0);
 }
 
 static void
 write_fails_at_once_or_later(void **state)
 {
 	for (int later = 0; later < 2; later++) {
-		struct pair pair = bench_pair(*state, PAGE, PAGE);
+		struct pair pair = bench_pair(*state, PAGE);
 		struct fabric_write w =
-		    bench_write_to(pair.active, 0, 8, &pair.passive->chunks[0], 0);
+		    bench_write_to(pair.active, 0, 8, &pair.passive->chunks[TARGET], 0);
 
 		fail_next(later);
 		assert_int_equal(bench_post(pair.active, &w, 1), later ? 0 : -ENOTCONN);
 		bench_await_closed(pair.active, CAUSE(DEVICE));
 		bench_await_closed(pair.passive, CAUSE(PEER));
-		bench_assert_zeros(pair.passive->chunks[0].addr, PAGE);
+		bench_assert_zeros(pair.passive->chunks[TARGET].addr, PAGE);
 	}
 }
 
@@ -150,15 +150,15 @@ static void
 a_cut_link_is_silent(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, PAGE, PAGE);
+	struct pair pair = bench_pair(b, PAGE);
 	struct end *end;
 
 	bench_assert_works(pair);
-	memset(pair.passive->chunks[0].addr, 0, PAGE);
+	memset(pair.passive->chunks[TARGET].addr, 0, PAGE);
 	fake.cut = true;
 	WRITE(pair, 0, 64, 0);
 	bench_await_written(pair.active);
-	bench_assert_zeros(pair.passive->chunks[0].addr, PAGE);
+	bench_assert_zeros(pair.passive->chunks[TARGET].addr, PAGE);
 	bench_release(pair.passive);
 	end = bench_dial(b);
 	assert_int_equal(b->ops->request(end->conn, "?", 1), 0);
@@ -174,7 +174,7 @@ a_cut_link_is_silent(void **state)
 static void
 breaking_tells_both_sides(void **state)
 {
-	struct pair pair = bench_pair(*state, PAGE, PAGE);
+	struct pair pair = bench_pair(*state, PAGE);
 
 	assert_ptr_equal(fake_conn(0, 0), pair.active->conn);
 	assert_ptr_equal(fake_conn(0, 1), pair.passive->conn);
@@ -194,31 +194,31 @@ remote_write_is_dropped_once(void **state)
 
 	bench_listen(b);
 	pair.active = bench_dial(b);
-	bench_mem_ready(pair.active, 0, PAGE, 0);
+	bench_mem_ready(pair.active, SOURCE, PAGE, 0);
 	fake.drop_remote_write = true;
 	pair.passive = bench_request(pair.active, "?", 1);
-	bench_mem_ready(pair.passive, 0, PAGE, FABRIC_REMOTE_WRITE);
+	bench_mem_ready(pair.passive, TARGET, PAGE, FABRIC_REMOTE_WRITE);
 	assert_false(fake.drop_remote_write);
 	bench_accept(pair.passive, "!", 1);
 	AWAIT(b, pair.active->established, "ESTABLISHED");
 	WRITE(pair, 0, 8, 0);
 	bench_await_closed(pair.active, CAUSE(REMOTE_ACCESS));
-	bench_assert_works(bench_pair(b, PAGE, PAGE));
+	bench_assert_works(bench_pair(b, PAGE));
 }
 
 static void
 late_payload_is_overtaken_by_so_many_turns(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, PAGE, PAGE);
-	const volatile uint8_t *landed = pair.passive->chunks[0].addr;
+	struct pair pair = bench_pair(b, PAGE);
+	const volatile uint8_t *landed = pair.passive->chunks[TARGET].addr;
 	unsigned turns = 0;
 
 	bench_assert_works(pair);
 	bench_await_written(pair.active);
-	memset(pair.passive->chunks[0].addr, 0, PAGE);
+	memset(pair.passive->chunks[TARGET].addr, 0, PAGE);
 	fake.late_payload = 3;
-	memset(pair.active->chunks[0].addr, 1, PAGE);
+	memset(pair.active->chunks[SOURCE].addr, 1, PAGE);
 	WRITE(pair, 0, 65, 0);
 	WRITE(pair, 0, 64, 1024);
 	AWAIT(b, landed[1024] == 1, "the record");
@@ -233,12 +233,12 @@ static void
 sources_are_read_when_their_bytes_land(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, PAGE, PAGE);
-	const volatile uint8_t *landed = pair.passive->chunks[0].addr;
+	struct pair pair = bench_pair(b, PAGE);
+	const volatile uint8_t *landed = pair.passive->chunks[TARGET].addr;
 
-	memset(pair.active->chunks[0].addr, 1, PAGE);
+	memset(pair.active->chunks[SOURCE].addr, 1, PAGE);
 	WRITE(pair, 0, 64, 0);
-	memset(pair.active->chunks[0].addr, 2, PAGE); /* too early: WRITTEN has not come */
+	memset(pair.active->chunks[SOURCE].addr, 2, PAGE); /* too early: WRITTEN has not come */
 	AWAIT(b, landed[0] != 0, "the bytes");
 	assert_int_equal(landed[0], 2);
 }
@@ -253,9 +253,9 @@ passive_established_may_be_later_than_the_first_bytes(void **state)
 	fake.late_established = 5;
 	bench_listen(b);
 	pair.active = bench_dial(b);
-	memset(bench_mem_ready(pair.active, 0, PAGE, 0)->addr, 1, PAGE);
+	memset(bench_mem_ready(pair.active, SOURCE, PAGE, 0)->addr, 1, PAGE);
 	pair.passive = bench_request(pair.active, "?", 1);
-	landed = bench_mem_ready(pair.passive, 0, PAGE, FABRIC_REMOTE_WRITE)->addr;
+	landed = bench_mem_ready(pair.passive, TARGET, PAGE, FABRIC_REMOTE_WRITE)->addr;
 	bench_accept(pair.passive, "!", 1);
 	AWAIT(b, pair.active->established, "ESTABLISHED");
 	WRITE(pair, 0, 8, 0);
@@ -270,8 +270,8 @@ like_siw_a_passive_side_must_not_write_first(void **state)
 	struct pair pair;
 
 	fake.iwarp = true;
-	pair = bench_pair(*state, PAGE, PAGE);
-	bench_put(pair.passive, 0, 8, &pair.active->chunks[0], 0);
+	pair = bench_pair(*state, PAGE);
+	bench_put(pair.passive, 0, 8, &pair.active->chunks[TARGET], 0);
 	bench_await_closed(pair.passive, CAUSE(UNKNOWN));
 	bench_await_closed(pair.active, CAUSE(UNKNOWN));
 }
@@ -286,7 +286,7 @@ ports_go_down(void **state)
 	AWAIT(b, b->port_word == -ENODEV, "PORT_DOWN");
 	bench_unlisten(b, &b->port);
 	bench_listen(b);
-	bench_assert_works(bench_pair(b, PAGE, PAGE));
+	bench_assert_works(bench_pair(b, PAGE));
 }
 
 static void
@@ -299,7 +299,7 @@ connections_come_from_where_they_are_told(void **state)
 
 	assert_int_equal(text_parse_address("192.0.2.7", 0, &from), 0);
 	fake.from = (void *)&from;
-	pair = bench_pair(b, PAGE, PAGE);
+	pair = bench_pair(b, PAGE);
 	b->ops->describe(pair.passive->conn, &info);
 	assert_true(text_address_equal((void *)&info.remote, (void *)&from));
 	assert_true(info.polled);
