@@ -2,7 +2,8 @@
  *
  *   verbs.c       the operations, opening and closing, CM channels
  *   verbs_port.c  listening
- *   verbs_cm.c    one connection: its states, its CM events, its end
+ *   verbs_conn.c  one connection: its states, its life and its end
+ *   verbs_cm.c    how a connection comes about, and what CM events do to it
  *   verbs_join.c  rdma_connect where it blocks: a job that a signal interrupts
  *   verbs_qp.c    queue pairs, writes, completions
  *   verbs_mem.c   registered memory
@@ -152,20 +153,16 @@ void verbs_unlisten(struct fabric_port *base);
 struct verbs_port *verbs_port_find(struct verbs *v, const struct rdma_cm_id *id);
 void verbs_port_event(struct verbs_port *p, const struct cm_event *e);
 
-/* ---- verbs_cm.c ---- */
+/* ---- verbs_conn.c ---- */
 
-int verbs_connect(
-    struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret);
-int verbs_request(struct fabric_conn *base, const void *data, size_t len);
-int verbs_accept(struct fabric_conn *base, const void *data, size_t len);
-void verbs_reject(struct fabric_conn *base, const void *data, size_t len);
+struct verbs_conn *conn_new(struct verbs *v, enum conn_state state, void *owner);
 void verbs_stop(struct fabric_conn *base);
 void verbs_conn_free(struct fabric_conn *base);
 void verbs_describe(struct fabric_conn *base, struct fabric_info *ret);
-
-/* The passive side of a request; takes the id. NULL: no memory, the id is still the caller's. */
-struct verbs_conn *conn_new_passive(struct verbs *v, struct rdma_cm_id *id);
-void conn_event(struct verbs_conn *c, const struct cm_event *e);
+void conn_set_state(struct verbs_conn *c, enum conn_state state);
+const char *conn_state_name(const struct verbs_conn *c);
+/* Notes what the id has learnt about both ends. */
+void conn_note_ends(struct verbs_conn *c);
 /* The device is held and there is a PD; 0, or a negative errno and the connection ends. */
 int conn_prepare(struct verbs_conn *c);
 /* The connection ends at the end of this turn. Only the first cause counts, but any is better than
@@ -176,21 +173,37 @@ void conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ..
 void conn_end_errno(struct verbs_conn *c, const char *what, int error);
 /* It has ended, and an event that says why may still be on its way: wait for it a moment. */
 void conn_end_unexplained(struct verbs_conn *c, const char *detail);
+/* That event, or the peer's answer to our own end, is there: nothing is left to wait for. */
+void conn_end_wait(struct verbs_conn *c);
+/* An iWARP device has shaken hands, or given up. */
+void conn_end_handshake(struct verbs_conn *c);
 /* After CLOSED: lets go of everything, if it has to be of a handshake that is not over. */
 void conn_finish(struct verbs_conn *c);
 /* Lets go of what must outlive the last memory. Does nothing before CLOSED, or while memory is
  * left. */
 void conn_release(struct verbs_conn *c);
 
+/* ---- verbs_cm.c ---- */
+
+int verbs_connect(
+    struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret);
+int verbs_request(struct fabric_conn *base, const void *data, size_t len);
+int verbs_accept(struct fabric_conn *base, const void *data, size_t len);
+void verbs_reject(struct fabric_conn *base, const void *data, size_t len);
+/* The passive side of a request; takes the id. NULL: no memory, the id is still the caller's. */
+struct verbs_conn *conn_new_passive(struct verbs *v, struct rdma_cm_id *id);
+void conn_event(struct verbs_conn *c, const struct cm_event *e);
+/* rdma_connect, as a job, has returned. */
+void conn_join_done(struct verbs_conn *c, int error);
+
 /* ---- verbs_join.c ---- */
 
 /* The signal that interrupts rdma_connect; 0 or a negative errno. */
 int join_init(void);
-/* Does rdma_connect on a worker; conn_join_done() follows. 0 or -ENOMEM. */
+/* Does rdma_connect on a worker; conn_join_done() follows unless it is cancelled. 0 or -ENOMEM. */
 int join_start(struct verbs_conn *c, const struct rdma_conn_param *param);
 /* True: nobody uses the id any more. False: interrupted, call again until it is true. */
 bool join_cancel(struct verbs_conn *c);
-void conn_join_done(struct verbs_conn *c, int error);
 
 /* ---- verbs_qp.c ---- */
 

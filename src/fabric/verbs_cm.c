@@ -1,20 +1,11 @@
-/* verbs_cm.c -- one connection: its states, its CM events, its end
+/* verbs_cm.c -- how a connection comes about, and what the connection manager says about it
  *
- *   active:  RESOLVING > ROUTING > RESOLVED > CONNECTING \
- *                                                          > ESTABLISHED > ENDING > CLOSED
- *   passive:                      REQUESTED > ACCEPTING  /
- *
- * Every state before ENDING may go to ENDING. What can happen in a state is in the table of CM
- * events.
+ * The states are in verbs_conn.c. What can happen in which state is in the table at the end.
  */
 
 #include "config.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -23,294 +14,9 @@
 #include "wire/rwp.h"
 
 #define RESOLVE_TIMEOUT_MS 2000
-/* How long the end waits for an event that explains it, or for the peer's answer to ours. It may
- * never come: the peer may be dead, and iWARP devices do not always send one. */
-#define GOODBYE_NS  (100 * NSEC_PER_MSEC)
-#define CANCEL_NS   (10 * NSEC_PER_MSEC) /* between two attempts to interrupt rdma_connect */
-#define RETRY_COUNT 7                    /* the most there is: the core has deadlines of its own */
+#define RETRY_COUNT        7 /* the most there is: the core has deadlines of its own */
 
-static const char *const STATES[] = {
-    [CONN_RESOLVING] = "resolving",
-    [CONN_ROUTING] = "routing",
-    [CONN_RESOLVED] = "resolved",
-    [CONN_CONNECTING] = "connecting",
-    [CONN_REQUESTED] = "requested",
-    [CONN_ACCEPTING] = "accepting",
-    [CONN_ESTABLISHED] = "established",
-    [CONN_ENDING] = "ending",
-    [CONN_CLOSED] = "closed",
-};
-
-static void
-set_state(struct verbs_conn *c, enum conn_state state)
-{
-	char peer[TEXT_ADDRESS_MAX];
-
-	log_debug("verbs %s: %s > %s",
-	    text_address_port(peer, (const struct sockaddr *)&c->info.remote), STATES[c->state],
-	    STATES[state]);
-	c->state = state;
-}
-
-/* ---- the end ---- */
-
-static void
-begin_end(struct verbs_conn *c, enum fabric_cause cause)
-{
-	c->cause = cause;
-	set_state(c, CONN_ENDING);
-}
-
-/* A second cause counts only where the first is a guess. */
-static bool
-may_end(const struct verbs_conn *c, enum fabric_cause cause)
-{
-	if (c->state == CONN_ENDING)
-		return c->cause == FABRIC_CAUSE_UNKNOWN && cause != FABRIC_CAUSE_UNKNOWN;
-	return c->state != CONN_CLOSED;
-}
-
-void
-conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!may_end(c, cause))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
-	va_end(ap);
-	begin_end(c, cause);
-	verbs_defer(c->verbs, &c->closing);
-}
-
-static enum fabric_cause
-errno_cause(int error)
-{
-	switch (error) {
-	case -ECONNREFUSED:
-		return FABRIC_CAUSE_REFUSED;
-	case -ETIMEDOUT:
-	case -EHOSTUNREACH:
-	case -ENETUNREACH:
-		return FABRIC_CAUSE_TIMEOUT;
-	case -ECONNRESET:
-	case -ENOTCONN:
-		return FABRIC_CAUSE_PEER;
-	case -EPROTO:
-		return FABRIC_CAUSE_PROTOCOL;
-	default:
-		return FABRIC_CAUSE_DEVICE;
-	}
-}
-
-void
-conn_end_errno(struct verbs_conn *c, const char *what, int error)
-{
-	conn_end(c, errno_cause(error), "%s: %s", what, strerror(-error));
-}
-
-void
-conn_end_unexplained(struct verbs_conn *c, const char *detail)
-{
-	if (!may_end(c, FABRIC_CAUSE_UNKNOWN))
-		return;
-	snprintf(c->detail, sizeof(c->detail), "%s", detail);
-	begin_end(c, FABRIC_CAUSE_UNKNOWN);
-	loop_timer_set(c->timer, GOODBYE_NS);
-}
-
-/* Both sides say goodbye; that the connection is already closing (EINVAL) is fine. */
-static void
-hang_up(struct verbs_conn *c)
-{
-	if (c->id == NULL || c->id->qp == NULL || c->hung_up)
-		return;
-	c->hung_up = true;
-	rdma_disconnect(c->id);
-}
-
-void
-conn_release(struct verbs_conn *c)
-{
-	if (c->state != CONN_CLOSED || c->n_mems > 0 || c->shaking)
-		return;
-	if (c->pd != NULL)
-		ibv_dealloc_pd(c->pd);
-	c->pd = NULL;
-	device_put(c);
-	if (c->id != NULL)
-		rdma_destroy_id(c->id);
-	c->id = NULL;
-	c->io = loop_io_free(c->io);
-	if (c->channel != NULL)
-		rdma_destroy_event_channel(c->channel);
-	c->channel = NULL;
-}
-
-static void
-emit_closed(struct verbs_conn *c)
-{
-	struct fabric_event event = {
-	    .type = FABRIC_CLOSED,
-	    .conn = &c->base,
-	    .cause = c->cause,
-	    .detail = c->detail,
-	    .data = c->word_len > 0 ? c->word : NULL,
-	    .data_len = c->word_len,
-	};
-
-	verbs_emit(c->verbs, &event);
-}
-
-void
-conn_finish(struct verbs_conn *c)
-{
-	c->shaking = false;
-	loop_undefer(&c->closing);
-	list_del(&c->lingering);
-	hang_up(c);
-	queue_close(c);
-	conn_release(c);
-	if (c->freed)
-		verbs_bury(c->verbs, &c->grave);
-}
-
-/* While an iWARP device shakes hands, destroying the queue pair or the id blocks until the peer
- * answers or 5 s have passed. Then the queue pair is disabled, which is as good for both sides, and
- * the rest is done when the CM says that the handshake is over; conn_free() may have come by then.
- */
-static void
-close_conn(struct verbs_conn *c)
-{
-	if (c->state != CONN_ENDING)
-		return;
-	if (!join_cancel(c)) {
-		loop_timer_set(c->timer, CANCEL_NS);
-		return;
-	}
-	loop_timer_clear(c->timer);
-	set_state(c, CONN_CLOSED);
-	if (c->shaking)
-		queue_disable(c);
-	else
-		conn_finish(c);
-	emit_closed(c);
-}
-
-static void
-on_closing(struct loop_task *task)
-{
-	struct verbs_conn *c = container_of(task, struct verbs_conn, closing);
-
-	if (c->state == CONN_CLOSED)
-		conn_finish(c);
-	else
-		close_conn(c);
-}
-
-static void
-on_timer(void *arg)
-{
-	close_conn(arg);
-}
-
-void
-verbs_stop(struct fabric_conn *base)
-{
-	struct verbs_conn *c = (struct verbs_conn *)base;
-
-	if (c->state == CONN_ESTABLISHED) {
-		snprintf(c->detail, sizeof(c->detail), "stopped");
-		begin_end(c, FABRIC_CAUSE_LOCAL);
-		hang_up(c);
-		loop_timer_set(c->timer, GOODBYE_NS);
-		return;
-	}
-	if (c->state == CONN_REQUESTED)
-		rdma_reject(c->id, NULL, 0);
-	if (c->state == CONN_ENDING)
-		verbs_defer(c->verbs, &c->closing);
-	else
-		conn_end(c, FABRIC_CAUSE_LOCAL, "stopped");
-}
-
-/* ---- life ---- */
-
-static void
-on_grave(struct loop_task *task)
-{
-	struct verbs_conn *c = container_of(task, struct verbs_conn, grave);
-
-	loop_timer_free(c->timer);
-	free(c);
-}
-
-void
-verbs_conn_free(struct fabric_conn *base)
-{
-	struct verbs_conn *c = (struct verbs_conn *)base;
-
-	assert(c->state == CONN_CLOSED && c->n_mems == 0);
-	c->verbs->n_conns--;
-	c->freed = true;
-	if (c->shaking)
-		list_add_tail(&c->verbs->lingering, &c->lingering);
-	else
-		conn_finish(c);
-}
-
-static struct verbs_conn *
-conn_new(struct verbs *v, enum conn_state state, void *owner)
-{
-	struct verbs_conn *c = calloc(1, sizeof(*c));
-
-	if (c == NULL)
-		return NULL;
-	c->base = (struct fabric_conn){.fabric = &v->base, .owner = owner};
-	c->verbs = v;
-	c->state = state;
-	c->info.fabric = "verbs";
-	c->info.kind = RWP_FABRIC_VERBS;
-	c->info.polled = true;
-	list_init(&c->node);
-	list_init(&c->lingering);
-	loop_task_init(&c->closing, on_closing);
-	loop_task_init(&c->grave, on_grave);
-	if (loop_timer_new(v->base.env.loop, on_timer, c, &c->timer) < 0) {
-		free(c);
-		return NULL;
-	}
-	v->n_conns++;
-	return c;
-}
-
-/* What the id has learnt about both ends. */
-static void
-note_ends(struct verbs_conn *c)
-{
-	const struct sockaddr *local = rdma_get_local_addr(c->id);
-	const struct sockaddr *remote = rdma_get_peer_addr(c->id);
-
-	memcpy(&c->info.local, local, sizeof(c->id->route.addr.src_storage));
-	memcpy(&c->info.remote, remote, sizeof(c->id->route.addr.dst_storage));
-	snprintf(c->info.device, sizeof(c->info.device), "%s",
-	    ibv_get_device_name(c->id->verbs->device));
-	c->info.kind = verbs_is_iwarp(c->id->verbs) ? RWP_FABRIC_VERBS_IWARP : RWP_FABRIC_VERBS;
-}
-
-struct verbs_conn *
-conn_new_passive(struct verbs *v, struct rdma_cm_id *id)
-{
-	struct verbs_conn *c = conn_new(v, CONN_REQUESTED, NULL);
-
-	if (c == NULL)
-		return NULL;
-	c->id = id;
-	id->context = c;
-	note_ends(c);
-	return c;
-}
+/* ---- the way to the peer ---- */
 
 static void
 on_channel(void *arg, unsigned events)
@@ -345,8 +51,7 @@ end_unresolved(struct verbs_conn *c, int error)
 	if (error == -ENODEV || error == -EADDRNOTAVAIL)
 		conn_end(c, FABRIC_CAUSE_DEVICE,
 		    "no RDMA device leads to %s (RDMA devices here: %s); a machine reaches itself "
-		    "by the "
-		    "address of its device, not by 127.0.0.1",
+		    "by the address of its device, not by 127.0.0.1",
 		    ip, devices);
 	else
 		conn_end_errno(c, ip, error);
@@ -370,36 +75,19 @@ verbs_connect(struct fabric *f, const struct sockaddr *to, void *owner, struct f
 	return 0;
 }
 
-void
-verbs_describe(struct fabric_conn *base, struct fabric_info *ret)
+/* ---- the handshake ---- */
+
+struct verbs_conn *
+conn_new_passive(struct verbs *v, struct rdma_cm_id *id)
 {
-	struct verbs_conn *c = (struct verbs_conn *)base;
+	struct verbs_conn *c = conn_new(v, CONN_REQUESTED, NULL);
 
-	c->info.receive_completions += queue_count_receives(c);
-	*ret = c->info;
-}
-
-/* ---- set-up ---- */
-
-int
-conn_prepare(struct verbs_conn *c)
-{
-	int r = 0;
-
-	if (c->id == NULL || c->id->verbs == NULL || c->state >= CONN_ENDING)
-		return -ENOTCONN;
-	if (c->pd != NULL)
-		return 0;
-	if (c->device == NULL)
-		r = device_get(c->verbs, c);
-	if (r == 0) {
-		c->pd = ibv_alloc_pd(c->id->verbs);
-		r = c->pd != NULL ? 0 : -errno;
-	}
-	if (r < 0)
-		conn_end(c, FABRIC_CAUSE_DEVICE, "%s: cannot set up a protection domain: %s",
-		    c->info.device, strerror(-r));
-	return r;
+	if (c == NULL)
+		return NULL;
+	c->id = id;
+	id->context = c;
+	conn_note_ends(c);
+	return c;
 }
 
 /* We never read and nobody may read from us, but iWARP devices may shake hands with a read. */
@@ -430,7 +118,7 @@ verbs_request(struct fabric_conn *base, const void *data, size_t len)
 	if (r < 0)
 		return r;
 	param = conn_param(c, data, len);
-	set_state(c, CONN_CONNECTING);
+	conn_set_state(c, CONN_CONNECTING);
 	if (c->device->iwarp)
 		r = join_start(c, &param);
 	else
@@ -450,8 +138,7 @@ conn_join_done(struct verbs_conn *c, int error)
 	if (error < 0)
 		conn_end_errno(
 		    c, text_address_port(peer, (const struct sockaddr *)&c->info.remote), error);
-	if (c->state == CONN_ENDING)
-		verbs_defer(c->verbs, &c->closing);
+	conn_end_wait(c);
 }
 
 int
@@ -467,7 +154,7 @@ verbs_accept(struct fabric_conn *base, const void *data, size_t len)
 	if (r < 0)
 		return r;
 	param = conn_param(c, data, len);
-	set_state(c, CONN_ACCEPTING);
+	conn_set_state(c, CONN_ACCEPTING);
 	if (rdma_accept(c->id, &param) == 0) {
 		c->shaking = c->device->iwarp;
 		return 0;
@@ -508,8 +195,12 @@ static void
 on_address(struct verbs_conn *c, const struct cm_event *e)
 {
 	(void)e;
-	set_state(c, CONN_ROUTING);
-	note_ends(c);
+	if (c->id->verbs == NULL) {
+		end_unresolved(c, -ENODEV);
+		return;
+	}
+	conn_set_state(c, CONN_ROUTING);
+	conn_note_ends(c);
 	if (rdma_resolve_route(c->id, RESOLVE_TIMEOUT_MS) != 0)
 		end_unresolved(c, -errno);
 }
@@ -517,7 +208,7 @@ on_address(struct verbs_conn *c, const struct cm_event *e)
 static void
 on_route(struct verbs_conn *c, const struct cm_event *e)
 {
-	set_state(c, CONN_RESOLVED);
+	conn_set_state(c, CONN_RESOLVED);
 	emit(c, FABRIC_RESOLVED, e);
 }
 
@@ -530,8 +221,8 @@ on_unresolved(struct verbs_conn *c, const struct cm_event *e)
 static void
 on_established(struct verbs_conn *c, const struct cm_event *e)
 {
-	set_state(c, CONN_ESTABLISHED);
-	note_ends(c);
+	conn_set_state(c, CONN_ESTABLISHED);
+	conn_note_ends(c);
 	emit(c, FABRIC_ESTABLISHED, e);
 }
 
@@ -598,8 +289,7 @@ on_disconnected(struct verbs_conn *c, const struct cm_event *e)
 		    "the peer ended the connection, or refused a write (iWARP does not say which)");
 	else
 		conn_end(c, FABRIC_CAUSE_PEER, "the peer ended the connection");
-	if (c->state == CONN_ENDING)
-		verbs_defer(c->verbs, &c->closing);
+	conn_end_wait(c);
 }
 
 static void
@@ -657,12 +347,10 @@ ends_handshake(const struct cm_event *e)
 void
 conn_event(struct verbs_conn *c, const struct cm_event *e)
 {
-	log_debug("verbs: %s (%d) while %s", rdma_event_str(e->type), e->status, STATES[c->state]);
+	log_debug(
+	    "verbs: %s (%d) while %s", rdma_event_str(e->type), e->status, conn_state_name(c));
 	if (e->type < sizeof(RULES) / sizeof(RULES[0]) && RULES[e->type].states & IN(c->state))
 		RULES[e->type].act(c, e);
-	if (!c->shaking || !ends_handshake(e))
-		return;
-	c->shaking = false;
-	if (c->state == CONN_CLOSED)
-		verbs_defer(c->verbs, &c->closing);
+	if (ends_handshake(e))
+		conn_end_handshake(c);
 }

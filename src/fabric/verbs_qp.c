@@ -33,10 +33,12 @@ static const struct {
     {IBV_WC_WR_FLUSH_ERR, FABRIC_CAUSE_UNKNOWN},
 };
 
-/* What has no row is a local error. */
+/* What has no row is a local error. siw has one too when the connection is lost under a write. */
 static enum fabric_cause
-status_cause(enum ibv_wc_status status)
+status_cause(const struct verbs_conn *c, enum ibv_wc_status status)
 {
+	if (c->device->iwarp && status == IBV_WC_LOC_QP_OP_ERR)
+		return FABRIC_CAUSE_UNKNOWN;
 	for (size_t i = 0; i < sizeof(CAUSES) / sizeof(CAUSES[0]); i++)
 		if (CAUSES[i].status == status)
 			return CAUSES[i].cause;
@@ -292,7 +294,7 @@ verbs_write(struct fabric_conn *base, const struct fabric_write *w, unsigned n)
 static void
 fail(struct verbs_conn *c, const struct ibv_wc *wc)
 {
-	enum fabric_cause cause = status_cause(wc->status);
+	enum fabric_cause cause = status_cause(c, wc->status);
 
 	if (cause == FABRIC_CAUSE_UNKNOWN)
 		conn_end_unexplained(c, "the connection was lost with writes in flight");
