@@ -111,9 +111,8 @@ struct fabric {
 	struct fabric_env env;
 };
 
-enum {
-	FABRIC_REMOTE_WRITE = 1
-}; /* mem_add: the peer may write; without it a source of our writes */
+/* mem_add: the peer may write, and it is no source. Without it a source of our writes. */
+enum { FABRIC_REMOTE_WRITE = 1 };
 
 struct fabric_write {
 	struct fabric_mem *mem; /* source, inside a mem of the same connection */
