@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "core/channel.h"
+#include "core/dial.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -47,9 +48,11 @@ struct outbound {
 	struct fabric_info info;
 	char region[LIMIT_NAME + 1];
 	uint64_t wanted;
+	uint64_t setup_ns;
 	struct rwp_reply reply;
 	struct rwp_grant grant;
-	struct transfer *transfer;
+	struct dial *dial;         /* until it is established */
+	struct transfer *transfer; /* from then on */
 	struct sender sender;
 	uint64_t since;         /* CLOCK_REALTIME */
 	uint32_t transfers;     /* that arrived */
@@ -90,9 +93,14 @@ static void
 give_up(struct outbound *ob, const struct failure *why)
 {
 	struct transfer *t = ob->transfer;
+	struct dial *dial = ob->dial;
 
 	if (ob->failure.text[0] == '\0')
 		ob->failure = *why;
+	if (dial != NULL) {
+		ob->dial = NULL;
+		dial_lost(dial, ob, why);
+	}
 	if (t != NULL) {
 		ob->transfer = NULL;
 		sender_finish(&ob->sender);
@@ -124,6 +132,20 @@ outbound_detach(struct outbound *ob, unsigned code)
 	outbound_end(ob, code, "its transfer was given up");
 }
 
+void
+outbound_hang_up(struct outbound *ob)
+{
+	ob->dial = NULL;
+	outbound_end(ob, RWP_E_ABORTED, "it is not needed any more");
+}
+
+void
+outbound_take(struct outbound *ob, struct transfer *t)
+{
+	ob->dial = NULL;
+	ob->transfer = t;
+}
+
 static void
 fail_protocol(struct outbound *ob, const char *text)
 {
@@ -153,7 +175,7 @@ static void
 on_deadline(void *arg)
 {
 	struct outbound *ob = arg;
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT, .unreached = true};
+	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT};
 	char time[TEXT_TIME_MAX];
 
 	if (ob->state == OPEN) {
@@ -161,7 +183,7 @@ on_deadline(void *arg)
 		return;
 	}
 	snprintf(why.text, sizeof(why.text), "no answer within %s (%s)",
-	    text_human_time(time, ob->core->conf->setup_ns), STATES[ob->state]);
+	    text_human_time(time, ob->setup_ns), STATES[ob->state]);
 	snprintf(why.fix, sizeof(why.fix),
 	    "is rwriterd running there, and does a firewall let it through?");
 	give_up(ob, &why);
@@ -186,8 +208,6 @@ void
 outbound_run(struct outbound *ob, struct transfer *t)
 {
 	loop_timer_clear(ob->deadline);
-	ob->transfer = t;
-	transfer_attach(t, ob);
 	sender_start(&ob->sender, t, t->source, ob->sender.number + 1);
 }
 
@@ -434,6 +454,8 @@ on_established(struct channel *ch, const void *data, size_t len)
 		return;
 	}
 	outbound_describe(ob, &ob->info);
+	dial_won(ob->dial, ob);
+	loop_timer_set(ob->deadline, ob->core->conf->setup_ns);
 	channel_set_remote(ch, ob->reply.tail_addr, ob->reply.tail_rkey);
 	most = rwp_blob_offset(ob->reply.ring_log2) + TAIL_BLOB_MAX;
 	error = channel_map_out(
@@ -476,7 +498,7 @@ start(struct outbound *ob, struct core_fabric *fabric)
 
 int
 outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockaddr *address,
-    struct transfer *t, struct outbound **ret)
+    const struct transfer *t, struct dial *dial, uint64_t setup_ns, struct outbound **ret)
 {
 	struct outbound *ob = calloc(1, sizeof(*ob));
 	int error;
@@ -485,7 +507,9 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 		return -ENOMEM;
 	ob->core = peer_core(peer);
 	ob->peer = peer;
+	ob->dial = dial;
 	ob->wanted = t->wanted;
+	ob->setup_ns = setup_ns;
 	ob->since = clock_realtime();
 	ob->info.fabric = fabric->ops->name;
 	list_init(&ob->node);
@@ -500,9 +524,8 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 		return error;
 	}
 	ob->core->connections++;
-	loop_timer_set(ob->deadline, ob->core->conf->setup_ns);
-	ob->transfer = t;
-	transfer_attach(t, ob);
+	loop_timer_set(ob->deadline, setup_ns);
+	peer_add(peer, ob);
 	*ret = ob;
 	return 0;
 }
@@ -516,7 +539,6 @@ fail_rejected(struct outbound *ob, const struct fabric_event *event, struct fail
 	char text[LIMIT_REASON + 1], local[TEXT_ADDRESS_MAX], fix[LIMIT_TEXT + 1] = "";
 
 	if (rwp_reject_decode(event->data, event->data_len, &reject) < 0) {
-		why->unreached = true;
 		snprintf(why->text, sizeof(why->text), "nobody listens there");
 		snprintf(why->fix, sizeof(why->fix), "sudo systemctl start rwriter");
 		why->fix_on_peer = true;
@@ -549,7 +571,6 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 		fail_rejected(ob, event, &why);
 		return;
 	}
-	why.unreached = state <= CONNECTING;
 	snprintf(why.text, sizeof(why.text), "%s: %s%s%s",
 	    state == OPEN ? "the connection broke" : "cannot be reached",
 	    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",

@@ -3,10 +3,10 @@
  *   resolving > preparing > connecting > greeting > open > ending > closed > (gone)
  *                    any failure, deadline, DENY, NOTICE > ending
  *
- * resolving: the fabric looks for a device; preparing: the mailbox is being registered; connecting:
- * the request is out (then the image of the tail area is registered); greeting: HELLO is out, GRANT
- * is to come; open: one transfer after the other. A connection without a transfer is closed after
- * [limits] idle.
+ * Until it is established it is an attempt of a dial; then it has a transfer. resolving: the fabric
+ * looks for a device; preparing: the mailbox is being registered; connecting: the request is out
+ * (then the image of the tail area is registered); greeting: HELLO is out, GRANT is to come; open:
+ * one transfer after the other. A connection without a transfer is closed after [limits] idle.
  */
 
 #pragma once
@@ -18,14 +18,20 @@
 #include "fabric/fabric.h"
 
 struct core_fabric;
+struct dial;
 struct outbound;
 struct peer;
 struct peer_view;
 struct transfer;
 
-/* Connects for this transfer and attaches it. 0 or -ENOMEM. */
+/* Connects, with room for this transfer; dial_won() or dial_lost() follows, within setup_ns. 0 or
+ * -ENOMEM. */
 int outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockaddr *address,
-    struct transfer *t, struct outbound **ret);
+    const struct transfer *t, struct dial *dial, uint64_t setup_ns, struct outbound **ret);
+/* Its dial needs it no more. */
+void outbound_hang_up(struct outbound *ob);
+/* Established: gets its transfer. */
+void outbound_take(struct outbound *ob, struct transfer *t);
 /* Open, idle, grants the region, and the transfer's size fits. */
 bool outbound_fits(const struct outbound *ob, const struct transfer *t);
 /* Open without a transfer. */

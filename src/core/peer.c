@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "core/dial.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -19,8 +20,8 @@
 #include "core/transfer.h"
 #include "wire/rwp.h"
 
-#define ADDRESSES_MAX   8
 #define RESOLVE_KEEP_NS (60 * NSEC_PER_SEC)
+#define FABRIC_KEEP_NS  (600 * NSEC_PER_SEC)
 
 struct peer {
 	struct list node;
@@ -35,12 +36,14 @@ struct peer {
 	unsigned transfers;    /* waiting or running */
 	unsigned connections;  /* outbounds that are not gone */
 
-	struct sockaddr_storage addresses[ADDRESSES_MAX];
+	struct sockaddr_storage addresses[PEER_ADDRESSES_MAX];
 	unsigned n_addresses;
-	uint64_t resolved_at; /* loop_now(); 0: never */
+	uint64_t resolved_at;          /* loop_now(); 0: never */
+	const struct core_fabric *won; /* the last dial, at */
+	uint64_t won_at;
 	struct job resolve;
 	bool resolving;
-	struct sockaddr_storage found[ADDRESSES_MAX]; /* the job's */
+	struct sockaddr_storage found[PEER_ADDRESSES_MAX]; /* the job's */
 	unsigned n_found;
 	int resolve_error; /* of getaddrinfo(3) */
 
@@ -117,7 +120,7 @@ run_resolve(struct job *job)
 	peer->resolve_error = getaddrinfo(peer->host, port, &hints, &all);
 	if (peer->resolve_error != 0)
 		return;
-	for (it = all; it != NULL && peer->n_found < ADDRESSES_MAX; it = it->ai_next)
+	for (it = all; it != NULL && peer->n_found < PEER_ADDRESSES_MAX; it = it->ai_next)
 		memcpy(&peer->found[peer->n_found++], it->ai_addr, it->ai_addrlen);
 	freeaddrinfo(all);
 }
@@ -274,64 +277,28 @@ end_one_idle(struct peer *peer)
 		}
 }
 
-static bool
-wants_fabric(const struct peer *peer, const struct core_fabric *f)
-{
-	return peer->fabric == CONF_FABRIC_AUTO ||
-	       strcmp(conf_fabric_name(peer->fabric), f->ops->name) == 0;
-}
-
-/* The first back end that the configuration admits and this machine has; else NULL and what is
- * missing. */
-static struct core_fabric *
-choose_fabric(struct peer *peer, struct failure *why)
-{
-	struct core *core = peer->core;
-
-	snprintf(why->text, sizeof(why->text), "cannot be connected to from here: no fabric \"%s\"",
-	    conf_fabric_name(peer->fabric));
-	for (unsigned i = 0; i < core->n_fabrics; i++) {
-		struct core_fabric *f = &core->fabrics[i];
-
-		if (!wants_fabric(peer, f))
-			continue;
-		core_open_fabric(core, f);
-		if (f->fabric != NULL)
-			return f;
-		snprintf(why->text, sizeof(why->text), "cannot be connected to from here: %s: %s",
-		    f->ops->name, f->missing);
-	}
-	return NULL;
-}
-
 static void
 connect_for(struct peer *peer, struct transfer *t)
 {
+	uint32_t limit = peer->core->conf->connections;
 	struct failure why = {.state = TRANSFER_FAILED};
-	struct core_fabric *fabric = choose_fabric(peer, &why);
-	struct outbound *ob;
 	int error;
 
-	if (fabric == NULL) {
+	list_del(&t->queue_node);
+	if (peer->core->connections >= limit) {
+		snprintf(why.text, sizeof(why.text),
+		    "cannot be connected to from here: %u of %u connections are in use",
+		    peer->core->connections, limit);
+		snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]", limit * 2);
 		transfer_fail(t, &why);
 		return;
 	}
-	if (peer->core->connections >= peer->core->conf->connections) {
-		snprintf(why.text, sizeof(why.text), "%u of %u connections are in use here",
-		    peer->core->connections, peer->core->conf->connections);
-		snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]",
-		    peer->core->conf->connections * 2);
-		transfer_fail(t, &why);
-		return;
-	}
-	error = outbound_new(peer, fabric, (struct sockaddr *)&peer->addresses[t->address], t, &ob);
-	if (error < 0) {
+	transfer_connecting(t);
+	error = dial_new(peer, t, &why);
+	if (error < 0 && why.text[0] == '\0')
 		snprintf(why.text, sizeof(why.text), "%s", strerror(-error));
+	if (error < 0)
 		transfer_fail(t, &why);
-		return;
-	}
-	list_add_tail(&peer->outbounds, outbound_node(ob));
-	peer->connections++;
 }
 
 static void
@@ -346,6 +313,7 @@ schedule(struct loop_task *task)
 	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
 		ob = find_fitting(peer, t);
 		if (ob != NULL) {
+			transfer_attach(t, ob, "");
 			outbound_run(ob, t);
 			continue;
 		}
@@ -358,19 +326,11 @@ schedule(struct loop_task *task)
 void
 peer_transfer_broke(struct peer *peer, struct transfer *t, const struct failure *why, bool reused)
 {
-	bool again = false;
-
-	if (why->unreached && t->address + 1 < peer->n_addresses) {
-		t->address++;
-		again = true;
-	} else if (reused && !t->retried && t->view.arrived == 0 && !source_is_stream(t->source)) {
-		t->retried = true;
-		again = true;
-	}
-	if (!again) {
+	if (!reused || t->retried || t->view.arrived > 0 || source_is_stream(t->source)) {
 		transfer_fail(t, why);
 		return;
 	}
+	t->retried = true;
 	log_debug("transfer to %s: again, since %s", peer->name, why->text);
 	peer->transfers--;
 	transfer_requeue(t);
@@ -391,6 +351,41 @@ peer_transfer_gone(struct peer *peer, struct transfer *t)
 	(void)t;
 	peer->transfers--;
 	free_if_unused(peer);
+}
+
+/* ---- for dial.c and outbound.c ---- */
+
+const struct sockaddr *
+peer_address(const struct peer *peer, unsigned n)
+{
+	return n < peer->n_addresses ? (const struct sockaddr *)&peer->addresses[n] : NULL;
+}
+
+bool
+peer_wants_fabric(const struct peer *peer, const struct core_fabric *f)
+{
+	return peer->fabric == CONF_FABRIC_AUTO ||
+	       strcmp(conf_fabric_name(peer->fabric), f->ops->name) == 0;
+}
+
+const struct core_fabric *
+peer_fabric(const struct peer *peer)
+{
+	return peer->won_at != 0 && loop_now() - peer->won_at < FABRIC_KEEP_NS ? peer->won : NULL;
+}
+
+void
+peer_remember_fabric(struct peer *peer, const struct core_fabric *fabric)
+{
+	peer->won = fabric;
+	peer->won_at = loop_now();
+}
+
+void
+peer_add(struct peer *peer, struct outbound *ob)
+{
+	list_add_tail(&peer->outbounds, outbound_node(ob));
+	peer->connections++;
 }
 
 /* ---- looking and ending ---- */

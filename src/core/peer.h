@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 struct core;
+struct core_fabric;
 struct failure;
 struct outbound;
 struct peer;
@@ -30,13 +31,25 @@ void peer_submit(struct peer *peer, struct transfer *t);
 /* Looks, when this turn's callbacks are done, what the waiting transfers can have. */
 void peer_schedule(struct peer *peer);
 
-/* From outbound: its transfer could not be finished on it; reused: it had finished others before.
- * Another address or a fresh connection is tried where that is right, else the transfer fails. */
+/* From outbound: its transfer could not be finished on it; reused: it had finished others before. A
+ * fresh connection is tried where that is right, else the transfer fails. */
 void peer_transfer_broke(
     struct peer *peer, struct transfer *t, const struct failure *why, bool reused);
 /* error: "" or why it ended. */
 void peer_outbound_gone(struct peer *peer, const char *error);
 void peer_transfer_gone(struct peer *peer, struct transfer *t);
+
+/* ---- for dial.c and outbound.c ---- */
+
+#define PEER_ADDRESSES_MAX 8
+
+/* The nth address, or NULL. */
+const struct sockaddr *peer_address(const struct peer *peer, unsigned n);
+bool peer_wants_fabric(const struct peer *peer, const struct core_fabric *fabric);
+/* The fabric that won lately, or NULL. */
+const struct core_fabric *peer_fabric(const struct peer *peer);
+void peer_remember_fabric(struct peer *peer, const struct core_fabric *fabric);
+void peer_add(struct peer *peer, struct outbound *ob);
 
 const char *peer_name(const struct peer *peer); /* TEXT_ADDRESS_MAX bytes */
 struct core *peer_core(const struct peer *peer);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "core/dial.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -68,6 +69,8 @@ bury(struct loop_task *task)
 static void
 drop(struct transfer *t)
 {
+	if (t->dial != NULL)
+		dial_cancel(t->dial);
 	list_del(&t->node);
 	list_del(&t->queue_node);
 	t->deadline = loop_timer_free(t->deadline);
@@ -281,10 +284,18 @@ describe(struct transfer *t, struct outbound *ob)
 }
 
 void
-transfer_attach(struct transfer *t, struct outbound *ob)
+transfer_connecting(struct transfer *t)
+{
+	set_state(t, TRANSFER_CONNECTING);
+}
+
+void
+transfer_attach(struct transfer *t, struct outbound *ob, const char *why)
 {
 	list_del(&t->queue_node);
 	t->outbound = ob;
+	outbound_take(ob, t);
+	snprintf(t->view.fabric_why, sizeof(t->view.fabric_why), "%s", why);
 	set_state(t, TRANSFER_CONNECTING);
 }
 

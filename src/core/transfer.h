@@ -14,6 +14,7 @@
 #include "core/view.h"
 #include "loop/loop.h"
 
+struct dial;
 struct outbound;
 struct peer;
 struct rwp_record;
@@ -24,7 +25,6 @@ struct failure { /* why something did not work, ready for a transfer_view */
 	unsigned code;
 	char text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1];
 	bool fix_on_peer;
-	bool unreached; /* nobody there: the peer's next address may be tried */
 };
 
 struct transfer {
@@ -32,12 +32,12 @@ struct transfer {
 	struct list queue_node; /* peer->waiting */
 	struct core *core;
 	struct peer *peer;
+	struct dial *dial;         /* while a connection is being made for it */
 	struct outbound *outbound; /* while it has one */
 	struct source *source;
 	uint64_t wanted; /* bytes to ask of the target */
 	char region[LIMIT_NAME + 1];
-	unsigned address; /* which of the peer's addresses is tried */
-	bool retried;     /* on a fresh connection, after a reused one turned out dead */
+	bool retried; /* on a fresh connection, after a reused one turned out dead */
 	uint64_t started, sending_since; /* loop_now() */
 	struct transfer_view view;
 	bool view_dirty;
@@ -49,9 +49,9 @@ struct transfer {
 
 /* ---- from peer and outbound ---- */
 
-/* Needs a connection; is given one (conn: what it is, for the view). */
+/* A dial is under way; then a connection is its own (why: what spoke against other fabrics). */
 void transfer_connecting(struct transfer *t);
-void transfer_attach(struct transfer *t, struct outbound *ob);
+void transfer_attach(struct transfer *t, struct outbound *ob, const char *why);
 /* Back to the peer's queue, as if it had not begun. */
 void transfer_requeue(struct transfer *t);
 /* Final. */

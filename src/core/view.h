@@ -100,7 +100,9 @@ struct transfer_view { /* progress, and the result when the state is final */
 	char region[LIMIT_NAME + 1];
 	const char *fabric; /* "" before there is a connection */
 	char device[64];
-	uint32_t crc32c;           /* of all bytes, when arrived or stored */
+	char fabric_why[LIMIT_TEXT + 1]; /* why other fabrics were not used; "" if nothing spoke
+					  * against them */
+	uint32_t crc32c;                 /* of all bytes, when arrived or stored */
 	unsigned code;             /* enum rwp_code when refused or failed by the peer; else 0 */
 	char text[LIMIT_TEXT + 1]; /* what is wrong: "refused 2.0 GiB for region ..." */
 	char fix[LIMIT_TEXT + 1];  /* what to change; "" if nothing is known */
