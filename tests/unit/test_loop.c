@@ -2,6 +2,7 @@
 
 #include "config.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,32 @@
 #include "loop/work.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
+
+/* ---- short of memory and threads (linked with --wrap) ---- */
+
+static unsigned calloc_fails_in, thread_fails_in; /* calls; 0: never */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+int __real_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return calloc_fails_in > 0 && --calloc_fails_in == 0 ? NULL : __real_calloc(n, size);
+}
+
+int
+__wrap_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	if (thread_fails_in > 0 && --thread_fails_in == 0)
+		return EAGAIN;
+	return __real_pthread_create(thread, attr, start, arg);
+}
 
 static char story[64]; /* what happened, one letter each */
 
@@ -483,6 +510,34 @@ one_thread_keeps_the_order(void **state)
 	assert_string_equal(story, "123456789");
 }
 
+static void
+short_of_memory_or_threads_nothing_is_left(void **state)
+{
+	struct loop *loop = NULL;
+	struct loop_io *io = NULL;
+	struct loop_timer *timer = NULL;
+	struct loop_signal *signal = NULL;
+	struct work *work = NULL;
+
+	calloc_fails_in = 1;
+	assert_int_equal(loop_new(&loop), -ENOMEM);
+	calloc_fails_in = 1;
+	assert_int_equal(loop_io_new(*state, 0, LOOP_READ, on_readable, NULL, &io), -ENOMEM);
+	calloc_fails_in = 1;
+	assert_int_equal(loop_timer_new(*state, tell_a, NULL, &timer), -ENOMEM);
+	calloc_fails_in = 1;
+	assert_int_equal(loop_signal_new(*state, SIGUSR1, tell_a, NULL, &signal), -ENOMEM);
+	for (unsigned nth = 1; nth <= 2; nth++) {
+		calloc_fails_in = nth;
+		assert_int_equal(work_new(*state, "test-work", 3, &work), -ENOMEM);
+	}
+	for (unsigned nth = 1; nth <= 3; nth++) {
+		thread_fails_in = nth;
+		assert_int_equal(work_new(*state, "test-work", 3, &work), -EAGAIN);
+	}
+	assert_true(loop == NULL && io == NULL && timer == NULL && signal == NULL && work == NULL);
+}
+
 #define LOOP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -506,6 +561,7 @@ main(void)
 	    LOOP_TEST(jobs_run_on_threads_and_come_back_to_the_loop),
 	    LOOP_TEST(work_free_finishes_every_job),
 	    LOOP_TEST(one_thread_keeps_the_order),
+	    LOOP_TEST(short_of_memory_or_threads_nothing_is_left),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
