@@ -8,19 +8,17 @@
 #define LIMIT_REASON    112 /* the text of a rejected connection */
 #define LIMIT_TEXT      512 /* texts in DENY, NOTICE and RESULT */
 
-/* Connections (defaults and ceilings of [limits] are in conf/conf.c). */
+/* Connections (defaults and ceilings of [limits] are in conf/option.c). */
 #define LIMIT_LISTEN_BACKLOG   128 /* connection requests not read yet; neither 0 nor 1: iWARP */
 #define LIMIT_RECORDS_PER_POLL 32  /* records taken from one connection before others get a turn */
 
 #define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
 
 /* Payload. */
-#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
-#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
-#define LIMIT_STAGING_CHUNKS 8                   /* segments read ahead per connection */
-#define LIMIT_INLINE_VERIFY                                                  \
-	(UINT64_C(64) << 10) /* bytes checksummed on the loop; more is a job \
-			      */
+#define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */
+#define LIMIT_WRITE          (UINT64_C(1) << 30)  /* bytes of one work request, device permitting */
+#define LIMIT_STAGING_CHUNKS 8                    /* segments read ahead per connection */
+#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; else a job */
 
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256

@@ -1,6 +1,6 @@
 /* conf.h -- the configuration: rwriter.conf(5) as structs
  *
- * The fence around inih. One table in conf.c drives parsing, validation, defaults, `rwriterd -t`
+ * The fence around inih. One table in option.c drives parsing, validation, defaults, `rwriterd -t`
  * and the test that compares it with etc/rwriter.conf and the man page. A configuration is parsed
  * fresh, checked whole, and swapped in; nothing changes it afterwards.
  */

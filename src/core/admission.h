@@ -1,4 +1,4 @@
-/* admission.h -- who may connect: what is decided before anything is allocated */
+/* admission.h -- who may connect: decided before the core allocates anything for the connection */
 
 #pragma once
 

@@ -64,7 +64,8 @@ struct area_out {
 	uint32_t blob_head, blob_used;
 };
 
-/* image: zeroed, size bytes as advertised by the peer; borrowed. 0 or -ENOMEM. */
+/* image: zeroed, borrowed; size: at most what the peer advertised, for what lies beyond is not
+ * used. 0 or -ENOMEM. */
 int area_out_init(struct area_out *out, void *image, size_t size, unsigned ring_log2);
 void area_out_done(struct area_out *out);
 

@@ -1,7 +1,9 @@
 /* arrival.h -- incoming transfers of one connection: records to verified bytes to the sink
  *
- *   none > open > (each DATA: verifying > open) > none        RESULT is sent on the way back to
- * none any failure > failed: records of this transfer are skipped until its END or ABORT
+ *   none > open > none          RESULT is sent when it ends
+ *           ^v
+ *        verifying              each DATA, and ONE
+ *   open > failed > none        RESULT is sent at once; until END or ABORT records are skipped
  *
  * Checksums of bulk are jobs; while one runs the owner takes no further records (arrival_busy).
  */

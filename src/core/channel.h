@@ -37,7 +37,9 @@ struct registration {
 	void (*on_gone)(struct registration *r);
 };
 
-/* The three that tell more than "it is over" come only while the channel is not ending. */
+/* What the owner is told: the first three only before channel_end(); record, line and room only
+ * while the channel is up. At CLOSED the area is looked at once more, so the last word of the peer
+ * comes before closed. closed and gone come once each, in this order. */
 struct channel_ops {
 	void (*resolved)(struct channel *ch);
 	void (*ready)(
@@ -84,7 +86,7 @@ struct channel {
 	bool down;   /* CLOSED has come */
 
 	uint64_t beat_ns, dead_ns;
-	uint64_t heard_at; /* loop_now() of the peer's last beat */
+	uint64_t heard_at; /* loop_now() of the peer's last beat or record */
 	struct loop_timer *beat_timer, *end_timer;
 	struct poll_entry poll;
 	struct loop_task flush_task, gone_task;
@@ -111,8 +113,8 @@ void channel_listen(struct channel *ch);
 /* Beats from now on, and expects them. */
 void channel_beat(struct channel *ch, uint64_t beat_ns, uint64_t dead_ns);
 
-/* Lays out a record and sends it (now, or when the fabric has room). -EAGAIN: no room; ops.room
- * will come. */
+/* Lays out a record, which goes out when this turn's callbacks are done or later, when the fabric
+ * has room. -EAGAIN: no room, ops.room will come; -ENOTCONN: it is ending, or not that far. */
 int channel_push(struct channel *ch, struct rwp_record *r, const void *blob, uint32_t blob_len,
     const struct area_payload *payload);
 /* ch->line has changed: goes out when this turn's callbacks are done. */
@@ -128,7 +130,7 @@ void channel_end(struct channel *ch);
 void channel_hold(struct channel *ch);
 void channel_release(struct channel *ch);
 
-/* Registers memory: on_ready follows. 0 or -ENOMEM. */
+/* Registers memory: on_ready follows. 0, -ENOTCONN (closed) or -ENOMEM. */
 int registration_add(
     struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access);
 /* From any state, also twice; on_gone follows if it was added. */

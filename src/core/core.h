@@ -68,8 +68,8 @@ void core_write_cancel(struct transfer *transfer);
 /* ---- looking and administering ---- */
 
 void core_status(const struct core *core, struct status_view *ret);
-/* Each visits in order of id (or of the configuration); the callback must not call into the core.
- */
+/* Regions come in order of id, listeners and peers in that of their making; inbound connections
+ * come after the peers. The callback must not call into the core. */
 void core_each_region(
     struct core *core, void (*fn)(void *arg, const struct region_view *v), void *arg);
 void core_each_peer(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);

@@ -1,7 +1,8 @@
 /* listener.h -- one address that one fabric listens on for one [listen] section
  *
- *   down > starting > up > down ...        down: tried again after a pause that doubles to [limits]
- * retry
+ *   down > starting > up > down ...
+ *
+ * What is down is tried again after a pause that doubles from 1 s up to [limits] retry.
  */
 
 #pragma once

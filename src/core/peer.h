@@ -1,8 +1,8 @@
 /* peer.h -- another daemon that we write to: its addresses, its connections, what waits for it
  *
  * Configured ([peer NAME]) or made up from host[:port]; the latter goes when nothing needs it.
- * Transfers take an idle connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS;
- * beyond that they wait.
+ * Transfers take an idle connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS (an
+ * idle one that does not fit is closed for it); beyond that they wait.
  */
 
 #pragma once

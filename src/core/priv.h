@@ -53,5 +53,5 @@ void core_open_fabric(struct core *core, struct core_fabric *f);
 /* Something that status shows has changed, or something has gone that core_stop() waits for. */
 void core_changed(struct core *core);
 
-/* The configured or default name of who is at this address; "10.0.0.1" for a stranger. */
+/* The name of the configured peer at this address; of a stranger the address itself. */
 void core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_ADDRESS_MAX]);

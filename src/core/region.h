@@ -1,6 +1,8 @@
 /* region.h -- memory granted to one connection, and what has arrived in it
  *
- *   preparing > granted <> receiving > lingering > (gone)
+ *   preparing > granted > lingering > (gone)
+ *                  ^v
+ *               receiving
  *
  * A region outlives its connection while it holds an arrival ([region NAME] linger, keep); then it
  * is out of every peer's reach and goes oldest first when memory is needed.
@@ -50,7 +52,7 @@ struct region {
  * budget, even after evicting what lingers) or -ENOMEM. */
 int region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf,
     uint64_t size, struct region **ret);
-/* A transfer begins to overwrite the region; it ended with an arrival, or without (NULL). */
+/* A transfer begins to overwrite the region; then it has ended: with an arrival, or without. */
 void region_begin(struct region *region);
 void region_arrived(struct region *region, const struct arrival_view *arrival);
 void region_failed(struct region *region);

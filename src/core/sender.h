@@ -2,9 +2,9 @@
  *
  *   idle > staging > sending > confirming > idle
  *
- * staging: memory for the segments is being made and registered; sending: segments are read ahead
- * and go out in order, each as payload and record; confirming: END (or ONE) is out, RESULT is to
- * come. Staging memory stays for the connection's next transfer.
+ * staging: memory for the segments is being made and registered, which stays for the connection's
+ * next transfers: those go straight to sending; sending: segments are read ahead and go out in
+ * order, each as payload and record; confirming: END (or ONE) is out, RESULT is to come.
  */
 
 #pragma once
@@ -58,7 +58,8 @@ void sender_done(struct sender *s);
 
 /* A transfer of this length (UINT64_MAX: unknown) can go this way without waiting. */
 bool sender_fits(const struct sender *s, uint64_t length);
-/* Begins; transfer_failed() or transfer_sending() ... follow in later turns. */
+/* Begins: transfer_failed(), perhaps from inside this call, or transfer_sending() ... in later
+ * turns. */
 void sender_start(struct sender *s, struct transfer *t, struct source *source, uint32_t number);
 /* Something may have become possible: sources free, credits, reads done. */
 void sender_pump(struct sender *s);

@@ -49,13 +49,13 @@ struct peer_view {                   /* one connection, or a configured peer wit
 	char device[64];
 	uint64_t since;     /* 0 without a connection */
 	uint32_t transfers; /* finished on this connection */
-	uint32_t queued;    /* waiting or running */
+	uint32_t queued;    /* running on it; without a connection: waiting */
 	char last_error[LIMIT_TEXT + 1];
 };
 
 struct listen_view {
 	char name[LIMIT_NAME + 1];
-	char address[TEXT_ADDRESS_MAX]; /* with port; "*:7471" for all */
+	char address[TEXT_ADDRESS_MAX]; /* with port; "0.0.0.0:7471" and "[::]:7471" for all */
 	const char *fabric;
 	bool up;
 	char detail[LIMIT_TEXT + 1]; /* devices when up; what is missing when not */

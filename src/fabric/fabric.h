@@ -7,9 +7,10 @@
  * events come in later turns, or in this turn's deferred tasks.
  *
  *   active:   connect > RESOLVED > mem_add(mailbox) > MEM_READY > request > ESTABLISHED
- *   passive:  REQUEST > mem_add(tail area) > MEM_READY > accept > ESTABLISHED      (or reject >
- * CLOSED) then:     write > WRITTEN ...; stop or any failure > CLOSED; mem_drop > MEM_GONE;
- * conn_free
+ *   passive:  REQUEST > mem_add(tail area) > MEM_READY > accept > ESTABLISHED
+ *             REQUEST > reject > CLOSED
+ *   then:     write > WRITTEN ...
+ *   end:      stop or any failure > CLOSED; mem_drop > MEM_GONE; conn_free
  *
  * There is no 'write failed': the first failure of anything on a connection gives exactly one
  * CLOSED. After it only MEM_READY (with an error) and MEM_GONE still come for that connection. At
@@ -61,7 +62,7 @@ enum fabric_event_type {
 			       gone */
 	FABRIC_MEM_GONE, /* mem: deregistered; its memory may be unmapped, mem is freed on return */
 	FABRIC_WRITTEN,  /* conn, cookie: sources of writes up to this cookie may be reused. That
-			  * says  nothing about the other side */
+			  * says nothing about the other side */
 	FABRIC_ARRIVED,  /* conn: a hint that memory changed; only back ends that place bytes
 			    themselves */
 	FABRIC_CLOSED,   /* conn, cause, detail; the reject's private data when refused */

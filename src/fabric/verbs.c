@@ -1,8 +1,8 @@
 /* verbs.c -- the fabric over rdma_cm and libibverbs: operations, opening and closing, CM channels
  *
- * ibv_fork_init() is never called. Memory that peers write to is shared (a memfd), which fork()
- * does not copy; kernels from 5.12 on copy pinned private pages for the child; and the daemon
- * starts programs with posix_spawn(), whose child borrows the address space until it executes.
+ * ibv_fork_init() is never called: the daemon starts no programs. Regions are shared memory (a
+ * memfd), which fork() would not copy; kernels from 5.12 on copy pinned private pages, such as
+ * those of the areas, for the child.
  */
 
 #include "config.h"
