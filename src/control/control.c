@@ -16,17 +16,19 @@
 struct control {
 	struct control_env env;
 	struct varlink *varlink;
+	char path[]; /* env's: a reload may free the configuration that it came from */
 };
 
 int
 control_new(const struct control_env *env, struct control **ret)
 {
-	struct control *control = malloc(sizeof(*control));
+	struct control *control = malloc(sizeof(*control) + strlen(env->path) + 1);
 	int fd, r;
 
 	if (control == NULL)
 		return -ENOMEM;
 	control->env = *env;
+	control->env.path = strcpy(control->path, env->path);
 	r = control_socket_listen(env->path, &fd);
 	if (r < 0)
 		goto fail;

@@ -11,7 +11,7 @@ struct loop;
 struct control_env {
 	struct loop *loop;
 	struct core *core;
-	const char *path;      /* of the socket */
+	const char *path;      /* of the socket; copied */
 	const char *version;   /* of the daemon */
 	const char *conf_file; /* named in hints */
 	/* Reads the configuration and swaps it in: 0, or a negative errno and a line for each fault

@@ -339,8 +339,7 @@ call_explain(const struct call *call, int error)
 {
 	switch (-error) {
 	case EINTR:
-		complain("cancelled");
-		return STATUS_CANCELLED;
+		return interrupt_explain();
 	case ETIME:
 		complain("rwriterd does not answer in time");
 		return STATUS_DEADLINE;

@@ -18,8 +18,8 @@ struct call *call_close(struct call *call);
  * call_receive(). */
 void call_send(struct call *call, const char *method, json_t *parameters, bool more, int fd);
 /* Waits for the next answer, at most timeout_ms (-1: for ever), while pump (may be NULL) runs. 0,
- * also when it is an error; -EINTR: Ctrl-C; -ETIME; -EPIPE: the daemon has closed the connection;
- * or what else is wrong. */
+ * also when it is an error; -EINTR: interrupted; -ETIME; -EPIPE: the daemon has closed the
+ * connection; or what else is wrong. */
 int call_receive(struct call *call, struct pump *pump, int timeout_ms, struct answer *ret);
 /* Says why there was no answer; the status. */
 int call_explain(const struct call *call, int error);

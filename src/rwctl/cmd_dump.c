@@ -273,10 +273,8 @@ explain_moving(const struct arrival *a, bool out)
 static int
 explain(const struct arrival *a, const struct options *o, int error)
 {
-	if (error == -EINTR) {
-		complain("cancelled");
-		return STATUS_CANCELLED;
-	}
+	if (error == -EINTR)
+		return interrupt_explain();
 	if (error == -ESTALE || error == -EBADMSG)
 		explain_moving(a, error == -EBADMSG);
 	else

@@ -24,14 +24,15 @@ same_listener(const json_t *a, const json_t *b)
 static void
 print_fabric(const json_t *listener)
 {
-	bool up = json_is_true(json_object_get(listener, "up"));
-	const char *detail = text_at(listener, "detail");
+	const char *fabric = text_at(listener, "fabric"), *detail = text_at(listener, "detail");
+	bool named = strncmp(detail, fabric, strlen(fabric)) == 0; /* the detail begins with it */
 
-	printf("%s", text_at(listener, "fabric"));
-	if (!up)
-		printf(" (down%s%s)", detail[0] != '\0' ? ": " : "", detail);
-	else if (detail[0] != '\0')
-		printf(" %s", detail);
+	if (!json_is_true(json_object_get(listener, "up")))
+		printf("%s (down%s%s)", fabric, detail[0] != '\0' ? ": " : "", detail);
+	else if (named || detail[0] == '\0')
+		printf("%s", named ? detail : fabric);
+	else
+		printf("%s %s", fabric, detail);
 }
 
 /* A line for each section and address, with all its fabrics. */

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "rwctl/call.h"
+#include "rwctl/interrupt.h"
 #include "rwctl/progress.h"
 #include "rwctl/pump.h"
 
@@ -65,8 +66,10 @@ input_open(struct input *in, const char *file, const struct options *o)
 		r = -EISDIR;
 	else if (!travels_itself(in->fd, &st))
 		r = pump_new(in->fd, &in->pump, &in->far_end);
-	if (r == 0 || r == -EINTR)
-		return r == 0 ? STATUS_DONE : STATUS_CANCELLED;
+	if (r == 0)
+		return STATUS_DONE;
+	if (r == -EINTR)
+		return interrupt_explain();
 	complain("%s: %s", standard ? "standard input" : file, strerror(-r));
 	return STATUS_FAILED;
 }

@@ -43,6 +43,12 @@ progress_new(void)
 }
 
 static int
+smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static int
 terminal_width(void)
 {
 	struct winsize ws;
@@ -203,7 +209,7 @@ progress_draw(struct progress *p, const json_t *t)
 	room = terminal_width() - 1 - (int)(strlen(percent) + strlen(amount) + strlen(rate)) - 2;
 	room -= cut_to(head, room > 24 ? room / 2 : 12);
 	if (whole > 0 && room >= BAR_MIN + 4) {
-		int width = room - 4 < BAR_MAX ? room - 4 : BAR_MAX;
+		int width = smaller(room - 4, BAR_MAX);
 
 		print_bar(p, bar, width, (double)sent / whole);
 		strcat(bar, "  ");
@@ -217,8 +223,9 @@ progress_free(struct progress *p)
 {
 	if (p == NULL)
 		return NULL;
+	/* Two columns more: the terminal may have echoed a "^C". */
 	if (p->drawn > 0)
-		fprintf(stderr, "\r%*s\r", p->drawn, "");
+		fprintf(stderr, "\r%*s\r", smaller(p->drawn + 2, terminal_width() - 1), "");
 	fflush(stderr);
 	free(p);
 	return NULL;

@@ -11,7 +11,7 @@ enum status {
 	STATUS_USAGE = 2,
 	STATUS_UNREACHABLE = 3, /* no daemon answers */
 	STATUS_DEADLINE = 4,
-	STATUS_CANCELLED = 130, /* Ctrl-C */
+	STATUS_SIGNAL = 128, /* and the signal that cancelled: 130 for Ctrl-C */
 };
 
 struct options {
