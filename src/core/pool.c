@@ -1,4 +1,4 @@
-/* pool.c -- memory for regions and staging: warm, zeroed, sealed, within a budget */
+/* pool.c -- memory for regions and staging: reserved, zeroed, sealed, warm, within a budget */
 
 #include "config.h"
 
@@ -14,8 +14,9 @@
 #include "core/pool.h"
 #include "loop/loop.h"
 
-#define WARM_NS (60 * NSEC_PER_SEC)
-#define SEALS   (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define WARM_NS    (60 * NSEC_PER_SEC)
+#define TOUCH_SIZE (UINT64_C(2) << 20) /* at a time: an end is not long awaited */
+#define SEALS      (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct pool {
 	struct loop *loop;
@@ -118,16 +119,15 @@ make_pages(struct memory *m)
 	void *addr;
 
 	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (m->fd < 0 || ftruncate(m->fd, m->size) < 0)
+	/* Reserving the pages (they are zero) reports a shortage here; later it would be a SIGBUS.
+	 */
+	if (m->fd < 0 || ftruncate(m->fd, m->size) < 0 || fallocate(m->fd, 0, 0, m->size) < 0)
 		return -errno;
 	addr = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	m->addr = addr;
-	/* Touching now reports a shortage here; a later touch would be a SIGBUS. New pages are
-	 * zero. */
-	if (madvise(addr, m->size, MADV_POPULATE_WRITE) < 0)
-		return -errno;
+
 	/* The writable mapping above stays; nobody else can make one, or change the size. */
 	if (fchmod(m->fd, 0400) < 0 || fcntl(m->fd, F_ADD_SEALS, SEALS) < 0)
 		return -errno;
@@ -276,6 +276,48 @@ done_zero(struct job *job)
 	make_room(pool, 0);
 }
 
+/* ---- touching ---- */
+
+static void
+run_touch(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, touch);
+	size_t end = m->size;
+
+	while (end > 0 && !__atomic_load_n(&m->stop_touch, __ATOMIC_RELAXED)) {
+		size_t len = end < TOUCH_SIZE ? end : TOUCH_SIZE;
+
+		end -= len;
+		/* Only a help: what is not mapped now is when it is used. */
+		if (madvise(m->addr + end, len, MADV_POPULATE_WRITE) < 0)
+			return;
+	}
+}
+
+static void
+done_touch(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, touch);
+	struct pool *pool = m->pool;
+
+	m->touching = false;
+	if (m->put)
+		memory_put(m);
+	job_ended(pool);
+}
+
+void
+memory_touch(struct memory *m)
+{
+	if (m->touching)
+		return;
+	m->touching = true;
+	__atomic_store_n(&m->stop_touch, false, __ATOMIC_RELAXED);
+	m->touch = (struct job){.run = run_touch, .done = done_touch};
+	m->pool->busy++;
+	work_submit(m->pool->work, &m->touch);
+}
+
 /* ---- in and out ---- */
 
 int
@@ -306,6 +348,11 @@ memory_put(struct memory *m)
 {
 	if (m == NULL)
 		return;
+	m->put = m->touching;
+	if (m->touching) { /* its end calls again */
+		__atomic_store_n(&m->stop_touch, true, __ATOMIC_RELAXED);
+		return;
+	}
 	m->pool->used -= m->size;
 	m->pool->warm += m->size;
 	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit)

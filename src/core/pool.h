@@ -1,4 +1,4 @@
-/* pool.h -- memory for regions and staging: memfds mapped, touched, zeroed and sealed, within a
+/* pool.h -- memory for regions and staging: memfds reserved, zeroed, mapped and sealed, within a
  * budget
  *
  * Making and unmaking memory blocks (page faults are dear), so both are jobs. What comes back is
@@ -19,7 +19,7 @@ struct loop;
 struct pool;
 
 struct memory {
-	struct job job; /* the pool's */
+	struct job job, touch; /* the pool's */
 	struct list node;
 	struct pool *pool;
 	uint8_t *addr;
@@ -28,6 +28,9 @@ struct memory {
 	bool exported; /* a descriptor has left the daemon: never recycled */
 	int error;
 	struct memory_request *request;
+	bool touching;   /* the touch job is under way */
+	bool stop_touch; /* atomic: it may end early */
+	bool put;        /* given back meanwhile */
 	uint64_t warm_since;
 };
 
@@ -61,6 +64,10 @@ int pool_get(struct pool *pool, uint64_t size, struct memory_request *request);
 /* Gives it back; nobody may reach it any more, except through exported descriptors. Accepts NULL.
  */
 void memory_put(struct memory *memory);
+
+/* Maps its pages ahead of their first use, in the background and from the end: a writer fills it
+ * from the start. */
+void memory_touch(struct memory *memory);
 
 /* A new read-only descriptor of the same memory, or a negative errno. */
 int memory_export(struct memory *memory);

@@ -39,8 +39,10 @@ on_registered(struct registration *r, int error, const char *detail)
 {
 	struct region *region = container_of(r, struct region, reg);
 
-	if (error == 0)
+	if (error == 0) {
 		set_state(region, REGION_GRANTED);
+		memory_touch(region->memory);
+	}
 	inbound_region_ready(region->inbound, error, detail);
 }
 
