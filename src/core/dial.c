@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "core/dial.h"
+#include "core/failure.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -127,7 +128,7 @@ go_on(struct dial *d)
 	if (any_running(d))
 		return;
 	if (error < 0)
-		snprintf(d->failure.text, sizeof(d->failure.text), "%s", strerror(-error));
+		d->failure = failure_setup(error, NULL);
 	fail_transfer(d);
 }
 
@@ -192,17 +193,17 @@ dial_new(struct peer *peer, struct transfer *t, struct failure *why)
 
 	if (d == NULL || loop_timer_new(core->env.loop, on_beside, d, &d->beside) < 0) {
 		free(d);
+		*why = failure_setup(-ENOMEM, NULL);
 		return -ENOMEM;
 	}
 	d->core = core;
 	d->peer = peer;
 	d->transfer = t;
-	d->failure.state = TRANSFER_FAILED;
 	loop_task_init(&d->grave, bury);
 	n = usable_fabrics(core, peer, fabrics, d->why, sizeof(d->why));
 	if (n == 0) {
-		snprintf(why->text, sizeof(why->text), "cannot be connected to from here: %s",
-		    d->why[0] != '\0' ? d->why : "this build has no such fabric");
+		*why = failure_setup(
+		    -ENODEV, d->why[0] != '\0' ? d->why : "this build has no such fabric");
 		finish(d);
 		return -ENODEV;
 	}

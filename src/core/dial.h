@@ -18,7 +18,7 @@ struct peer;
 struct transfer;
 
 /* Sets t->dial; dial_won() or the transfer's failure follow, the latter perhaps at once. -ENOMEM,
- * or -ENODEV and *why: no fabric here can. */
+ * or -ENODEV (no fabric here can), and *why. */
 int dial_new(struct peer *peer, struct transfer *t, struct failure *why);
 /* The transfer is gone: all attempts end. */
 void dial_cancel(struct dial *dial);

@@ -14,6 +14,7 @@
 #include "core/admission.h"
 #include "core/arrival.h"
 #include "core/channel.h"
+#include "core/hello.h"
 #include "core/inbound.h"
 #include "core/listener.h"
 #include "core/priv.h"
@@ -156,73 +157,6 @@ deny(struct inbound *in, struct rwp_deny *why)
 
 /* ---- hello and grant ---- */
 
-static bool
-hello_refused(struct inbound *in, const struct rwp_hello *h, struct rwp_deny *why)
-{
-	if (memcmp(h->boot_id, in->core->boot_id, sizeof(h->boot_id)) != 0 ||
-	    h->generation != in->generation) {
-		why->code = RWP_E_STALE;
-		snprintf(why->text, sizeof(why->text),
-		    "stale: the boot id or generation is not of this connection");
-	} else if (h->required != 0) {
-		why->code = RWP_E_UNSUPPORTED;
-		snprintf(why->text, sizeof(why->text), "features %#llx are not known here",
-		    (unsigned long long)h->required);
-	}
-	return why->code != 0;
-}
-
-static bool
-region_refused(struct inbound *in, const struct conf_region *conf, struct rwp_deny *why)
-{
-	const struct rwp_hello *h = &in->hello;
-	char asked[TEXT_SIZE_MAX], most[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
-
-	if (conf == NULL) {
-		why->code = RWP_E_REGION;
-		snprintf(why->text, sizeof(why->text), "there is no region \"%s\"", h->region);
-		snprintf(why->fix, sizeof(why->fix),
-		    "add [region %s] to the configuration, or name another", h->region);
-	} else if (h->size > conf->max_size) {
-		why->code = RWP_E_SIZE;
-		why->size = h->size;
-		why->limit = conf->max_size;
-		snprintf(why->text, sizeof(why->text),
-		    "refused %s for region \"%s\": it grants at most %s",
-		    text_human_size(asked, h->size), conf->name,
-		    text_human_size(most, conf->max_size));
-		snprintf(why->fix, sizeof(why->fix), "max-size = %s in [region %s]",
-		    text_print_size(fix, h->size), conf->name);
-	}
-	return why->code != 0;
-}
-
-static void
-memory_refused(
-    struct inbound *in, uint64_t size, int error, const char *detail, struct rwp_deny *why)
-{
-	struct pool *pool = in->core->pool;
-	char asked[TEXT_SIZE_MAX], free_now[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX],
-	    fix[TEXT_SIZE_MAX];
-
-	why->code = RWP_E_MEMORY;
-	why->size = size;
-	text_human_size(asked, size);
-	if (error != -ENOBUFS) {
-		snprintf(why->text, sizeof(why->text), "refused %s for region \"%s\": %s", asked,
-		    in->hello.region, detail != NULL ? detail : strerror(-error));
-		return;
-	}
-	why->limit = pool_limit(pool);
-	snprintf(why->text, sizeof(why->text),
-	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked,
-	    in->hello.region, text_human_size(free_now, pool_room(pool)),
-	    text_human_size(limit, pool_limit(pool)));
-	snprintf(why->fix, sizeof(why->fix),
-	    "pinned-memory = %s in [limits], or rwctl release a region",
-	    text_print_size(fix, pool_used(pool) + pool_round(size)));
-}
-
 static void
 on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 {
@@ -237,15 +171,15 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	}
 	if (in->hello.region[0] == '\0')
 		strcpy(in->hello.region, "default");
-	conf = conf_find_region(in->core->conf, in->hello.region);
-	if (hello_refused(in, &in->hello, &why) || region_refused(in, conf, &why)) {
+	conf = hello_check(in->core, &in->hello, in->generation, &why);
+	if (conf == NULL) {
 		deny(in, &why);
 		return;
 	}
 	size = pool_round(in->hello.size > conf->size ? in->hello.size : conf->size);
 	error = region_new(in->core, in, conf, size, &in->region);
 	if (error < 0) {
-		memory_refused(in, size, error, NULL, &why);
+		hello_no_memory(in->core, &in->hello, size, error, NULL, &why);
 		deny(in, &why);
 		return;
 	}
@@ -262,7 +196,7 @@ push_grant(struct inbound *in)
 	    .size = in->region->size,
 	    .generation = in->generation,
 	    .sink = sink_memory.kind,
-	    .segment = LIMIT_SEGMENT,
+	    .segment = in->region->size < LIMIT_SEGMENT ? in->region->size : LIMIT_SEGMENT,
 	    .in_flight = in->region->size,
 	    .beat_ms = conf->beat_ns / NSEC_PER_MSEC,
 	    .dead_ms = conf->dead_ns / NSEC_PER_MSEC,
@@ -300,7 +234,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 		error = arrival_init(
 		    &in->arrival, &in->channel, in->region, &sink_memory, arrival_idle);
 	if (error < 0) {
-		memory_refused(in, in->region->size, error, detail, &why);
+		hello_no_memory(in->core, &in->hello, in->region->size, error, detail, &why);
 		deny(in, &why);
 		return;
 	}

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "core/channel.h"
 #include "core/dial.h"
+#include "core/failure.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -118,9 +119,8 @@ give_up(struct outbound *ob, const struct failure *why)
 void
 outbound_end(struct outbound *ob, unsigned code, const char *text)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .code = code};
+	struct failure why = failure_make(code, "%s", text);
 
-	snprintf(why.text, sizeof(why.text), "%s", text);
 	give_up(ob, &why);
 }
 
@@ -149,25 +149,17 @@ outbound_take(struct outbound *ob, struct transfer *t)
 static void
 fail_protocol(struct outbound *ob, const char *text)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_PROTOCOL};
+	struct failure why = failure_protocol(text);
 
-	snprintf(why.text, sizeof(why.text), "broke the protocol: %s", text);
 	log_warning("connection to %s: %s", peer_name(ob->peer), why.text);
 	give_up(ob, &why);
 }
 
-/* What the target refused, in words that follow the peer's name. */
 static void
-fail_refused(struct outbound *ob, unsigned code, const char *text, const char *fix)
+fail_setup(struct outbound *ob, int error, const char *detail)
 {
-	struct failure why = {.state = TRANSFER_REFUSED, .code = code, .fix_on_peer = true};
-	const char *said = text[0] != '\0' ? text : rwp_code_text(code);
+	struct failure why = failure_setup(error, detail);
 
-	if (said == NULL)
-		said = "for a reason that is not known here";
-	snprintf(why.text, sizeof(why.text), "%s%s",
-	    strncmp(said, "refused ", 8) == 0 ? "" : "refused us: ", said);
-	snprintf(why.fix, sizeof(why.fix), "%s", fix);
 	give_up(ob, &why);
 }
 
@@ -175,14 +167,14 @@ static void
 on_deadline(void *arg)
 {
 	struct outbound *ob = arg;
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT};
+	struct failure why;
 	char time[TEXT_TIME_MAX];
 
 	if (ob->state == OPEN) {
 		outbound_end(ob, RWP_E_IDLE, "idle");
 		return;
 	}
-	snprintf(why.text, sizeof(why.text), "no answer within %s (%s)",
+	why = failure_make(RWP_E_TIMEOUT, "no answer within %s (%s)",
 	    text_human_time(time, ob->setup_ns), STATES[ob->state]);
 	snprintf(why.fix, sizeof(why.fix),
 	    "is rwriterd running there, and does a firewall let it through?");
@@ -241,16 +233,16 @@ on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 static void
 on_notice(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .fix_on_peer = true};
 	struct rwp_deny notice;
+	struct failure why;
 
 	if (rwp_deny_decode(blob, r->blob_len, RWP_NOTICE, r->seq, &notice) < 0) {
 		fail_protocol(ob, "a malformed notice");
 		return;
 	}
-	why.code = notice.code;
-	snprintf(why.text, sizeof(why.text), "ended the connection: %s", notice.text);
+	why = failure_make(notice.code, "ended the connection: %s", notice.text);
 	memcpy(why.fix, notice.fix, sizeof(why.fix));
+	why.fix_on_peer = true;
 	give_up(ob, &why);
 }
 
@@ -347,13 +339,15 @@ static void
 on_deny(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 {
 	struct rwp_deny deny;
+	struct failure why;
 
 	if (rwp_deny_decode(blob, r->blob_len, RWP_DENY, r->seq, &deny) < 0) {
 		fail_protocol(ob, "a malformed denial");
 		return;
 	}
 	memcpy(ob->grant.host, deny.host, sizeof(ob->grant.host));
-	fail_refused(ob, deny.code, deny.text, deny.fix);
+	why = failure_refused(deny.code, deny.text, deny.fix);
+	give_up(ob, &why);
 }
 
 static void
@@ -374,16 +368,6 @@ on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
 }
 
 /* ---- set-up ---- */
-
-static void
-fail_setup(struct outbound *ob, int error, const char *detail)
-{
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_MEMORY};
-
-	snprintf(why.text, sizeof(why.text), "cannot be connected to from here: %s",
-	    detail != NULL ? detail : strerror(-error));
-	give_up(ob, &why);
-}
 
 static void
 on_resolved(struct channel *ch)
@@ -533,33 +517,10 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 /* ---- CLOSED ---- */
 
 static void
-fail_rejected(struct outbound *ob, const struct fabric_event *event, struct failure *why)
-{
-	struct rwp_reject reject;
-	char text[LIMIT_REASON + 1], local[TEXT_ADDRESS_MAX], fix[LIMIT_TEXT + 1] = "";
-
-	if (rwp_reject_decode(event->data, event->data_len, &reject) < 0) {
-		snprintf(why->text, sizeof(why->text), "nobody listens there");
-		snprintf(why->fix, sizeof(why->fix), "sudo systemctl start rwriter");
-		why->fix_on_peer = true;
-		give_up(ob, why);
-		return;
-	}
-	text_clean(text, sizeof(text), reject.text, reject.text_len);
-	if (reject.reason == RWP_E_ADDRESS)
-		snprintf(fix, sizeof(fix),
-		    "add \"allow = %s\" to that section of /etc/rwriter/rwriter.conf, then: sudo "
-		    "systemctl "
-		    "reload rwriter",
-		    text_address(local, (struct sockaddr *)&ob->info.local));
-	fail_refused(ob, reject.reason, text, fix);
-}
-
-static void
 on_closed(struct channel *ch, const struct fabric_event *event)
 {
 	struct outbound *ob = outbound_of(ch);
-	struct failure why = {.state = TRANSFER_FAILED};
+	struct failure why;
 	enum outbound_state state = ob->state;
 
 	outbound_describe(ob, &ob->info);
@@ -567,14 +528,7 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 	set_state(ob, CLOSED);
 	if (state >= ENDING)
 		return;
-	if (event->cause == FABRIC_CAUSE_REFUSED) {
-		fail_rejected(ob, event, &why);
-		return;
-	}
-	snprintf(why.text, sizeof(why.text), "%s: %s%s%s",
-	    state == OPEN ? "the connection broke" : "cannot be reached",
-	    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",
-	    event->detail != NULL ? event->detail : "");
+	why = failure_closed(event, state == OPEN, (struct sockaddr *)&ob->info.local);
 	give_up(ob, &why);
 }
 
@@ -599,7 +553,7 @@ on_gone(struct channel *ch)
 	channel_done(ch);
 	core->connections--;
 	list_del(&ob->node);
-	peer_outbound_gone(ob->peer, ob->failure.text);
+	peer_outbound_gone(ob->peer, &ob->failure);
 	loop_bury(core->env.loop, &ob->grave);
 	core_changed(core);
 }

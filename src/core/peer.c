@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "core/dial.h"
+#include "core/failure.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -139,7 +140,7 @@ static void
 done_resolve(struct job *job)
 {
 	struct peer *peer = container_of(job, struct peer, resolve);
-	struct failure why = {.state = TRANSFER_FAILED};
+	struct failure why;
 
 	peer->resolving = false;
 	if (peer->resolve_error == 0) {
@@ -147,7 +148,7 @@ done_resolve(struct job *job)
 		peer->n_addresses = peer->n_found;
 		peer->resolved_at = loop_now();
 	} else {
-		snprintf(why.text, sizeof(why.text), "cannot be found: \"%s\": %s", peer->host,
+		why = failure_make(0, "cannot be found: \"%s\": %s", peer->host,
 		    gai_strerror(peer->resolve_error));
 		snprintf(why.fix, sizeof(why.fix), "name a host that resolves, or an address");
 		fail_waiting(peer, &why);
@@ -281,12 +282,12 @@ static void
 connect_for(struct peer *peer, struct transfer *t)
 {
 	uint32_t limit = peer->core->conf->connections;
-	struct failure why = {.state = TRANSFER_FAILED};
+	struct failure why;
 	int error;
 
 	list_del(&t->queue_node);
 	if (peer->core->connections >= limit) {
-		snprintf(why.text, sizeof(why.text),
+		why = failure_make(RWP_E_BUSY,
 		    "cannot be connected to from here: %u of %u connections are in use",
 		    peer->core->connections, limit);
 		snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]", limit * 2);
@@ -295,8 +296,6 @@ connect_for(struct peer *peer, struct transfer *t)
 	}
 	transfer_connecting(t);
 	error = dial_new(peer, t, &why);
-	if (error < 0 && why.text[0] == '\0')
-		snprintf(why.text, sizeof(why.text), "%s", strerror(-error));
 	if (error < 0)
 		transfer_fail(t, &why);
 }
@@ -337,10 +336,11 @@ peer_transfer_broke(struct peer *peer, struct transfer *t, const struct failure 
 }
 
 void
-peer_outbound_gone(struct peer *peer, const char *error)
+peer_outbound_gone(struct peer *peer, const struct failure *why)
 {
 	peer->connections--;
-	snprintf(peer->last_error, sizeof(peer->last_error), "%s", error);
+	if (failure_is_fault(why))
+		memcpy(peer->last_error, why->text, sizeof(peer->last_error));
 	peer_schedule(peer);
 	free_if_unused(peer);
 }
@@ -465,10 +465,10 @@ peer_disconnect(struct core *core, const char *who)
 void
 peer_end_all(struct core *core)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_SHUTDOWN};
+	struct failure why =
+	    failure_make(RWP_E_SHUTDOWN, "was not written to: the daemon here stops");
 	struct peer *peer;
 
-	snprintf(why.text, sizeof(why.text), "was not written to: the daemon here stops");
 	list_for_each (peer, &core->peers, struct peer, node) {
 		fail_waiting(peer, &why);
 		end_outbounds(peer, RWP_E_SHUTDOWN, "the daemon here stops");

@@ -35,8 +35,8 @@ void peer_schedule(struct peer *peer);
  * fresh connection is tried where that is right, else the transfer fails. */
 void peer_transfer_broke(
     struct peer *peer, struct transfer *t, const struct failure *why, bool reused);
-/* error: "" or why it ended. */
-void peer_outbound_gone(struct peer *peer, const char *error);
+/* why: how it ended. */
+void peer_outbound_gone(struct peer *peer, const struct failure *why);
 void peer_transfer_gone(struct peer *peer, struct transfer *t);
 
 /* ---- for dial.c and outbound.c ---- */

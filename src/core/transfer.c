@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "core/dial.h"
+#include "core/failure.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -104,9 +105,9 @@ static void
 on_deadline(void *arg)
 {
 	struct transfer *t = arg;
-	struct failure why = {.state = TRANSFER_DEADLINE};
+	struct failure why = failure_make(0, "not done within the time given");
 
-	snprintf(why.text, sizeof(why.text), "not done within the time given");
+	why.state = TRANSFER_DEADLINE;
 	transfer_fail(t, &why);
 }
 
@@ -114,7 +115,7 @@ static void
 on_stall(void *arg)
 {
 	struct transfer *t = arg;
-	struct failure why = {.state = TRANSFER_FAILED, .code = RWP_E_TIMEOUT};
+	struct failure why;
 	char time[TEXT_TIME_MAX];
 
 	/* An input that is slow is no fault; a target that does not take what was sent is one. */
@@ -123,8 +124,8 @@ on_stall(void *arg)
 		loop_timer_set(t->stall, t->core->conf->stall_ns);
 		return;
 	}
-	snprintf(why.text, sizeof(why.text), "no progress for %s",
-	    text_human_time(time, t->core->conf->stall_ns));
+	why = failure_make(
+	    RWP_E_TIMEOUT, "no progress for %s", text_human_time(time, t->core->conf->stall_ns));
 	transfer_fail(t, &why);
 }
 
@@ -368,9 +369,8 @@ transfer_fail(struct transfer *t, const struct failure *why)
 void
 transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .code = code};
+	struct failure why = failure_make(code, "%s", text);
 
-	snprintf(why.text, sizeof(why.text), "%s", text);
 	snprintf(why.fix, sizeof(why.fix), "%s", fix);
 	transfer_fail(t, &why);
 }
@@ -378,15 +378,15 @@ transfer_failed(struct transfer *t, unsigned code, const char *text, const char 
 static void
 refuse(struct transfer *t, const struct rwp_record *r, const uint8_t *blob)
 {
-	struct failure why = {.state = TRANSFER_FAILED, .code = r->length, .fix_on_peer = true};
+	struct failure why = failure_make(r->length, "failed there with code %u", r->length);
 	struct rwp_deny deny;
 
 	if (rwp_deny_decode(blob, r->blob_len, RWP_RESULT, r->seq, &deny) == 0) {
-		memcpy(why.text, deny.text, sizeof(why.text));
+		if (deny.text[0] != '\0')
+			memcpy(why.text, deny.text, sizeof(why.text));
 		memcpy(why.fix, deny.fix, sizeof(why.fix));
 	}
-	if (why.text[0] == '\0')
-		snprintf(why.text, sizeof(why.text), "failed there with code %u", r->length);
+	why.fix_on_peer = true;
 	transfer_fail(t, &why);
 }
 

@@ -15,17 +15,11 @@
 #include "loop/loop.h"
 
 struct dial;
+struct failure;
 struct outbound;
 struct peer;
 struct rwp_record;
 struct source;
-
-struct failure { /* why something did not work, ready for a transfer_view */
-	enum transfer_state state;
-	unsigned code;
-	char text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1];
-	bool fix_on_peer;
-};
 
 struct transfer {
 	struct list node;       /* core->transfers */

@@ -1,0 +1,97 @@
+/* hello.c -- what a HELLO asks for: whether it may have it, and the words of a denial */
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "core/hello.h"
+#include "core/pool.h"
+#include "core/priv.h"
+
+static void __attribute__((format(printf, 3, 4)))
+deny(struct rwp_deny *why, unsigned code, const char *fmt, ...)
+{
+	va_list ap;
+
+	why->code = code;
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+}
+
+static void
+check_identity(
+    const struct core *core, const struct rwp_hello *h, uint32_t generation, struct rwp_deny *why)
+{
+	if (memcmp(h->boot_id, core->boot_id, sizeof(h->boot_id)) != 0 ||
+	    h->generation != generation)
+		deny(
+		    why, RWP_E_STALE, "stale: the boot id or generation is not of this connection");
+	else if (h->target[0] != '\0' && strcmp(h->target, core->conf->name) != 0)
+		deny(why, RWP_E_STALE, "stale: this daemon is \"%s\", not \"%s\"", core->conf->name,
+		    h->target);
+	else if (h->required != 0)
+		deny(why, RWP_E_UNSUPPORTED, "features %#llx are not known here",
+		    (unsigned long long)h->required);
+}
+
+static void
+check_region(const struct rwp_hello *h, const struct conf_region *region, struct rwp_deny *why)
+{
+	char asked[TEXT_SIZE_MAX], most[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+
+	if (region == NULL) {
+		deny(why, RWP_E_REGION, "there is no region \"%s\"", h->region);
+		snprintf(why->fix, sizeof(why->fix),
+		    "add [region %s] to the configuration, or name another", h->region);
+	} else if (h->size > region->max_size) {
+		deny(why, RWP_E_SIZE, "refused %s for region \"%s\": it grants at most %s",
+		    text_human_size(asked, h->size), region->name,
+		    text_human_size(most, region->max_size));
+		why->size = h->size;
+		why->limit = region->max_size;
+		snprintf(why->fix, sizeof(why->fix), "max-size = %s in [region %s]",
+		    text_print_size(fix, h->size), region->name);
+	}
+}
+
+const struct conf_region *
+hello_check(
+    const struct core *core, const struct rwp_hello *h, uint32_t generation, struct rwp_deny *why)
+{
+	const struct conf_region *region = conf_find_region(core->conf, h->region);
+
+	check_identity(core, h, generation, why);
+	if (why->code == 0)
+		check_region(h, region, why);
+	return why->code == 0 ? region : NULL;
+}
+
+void
+hello_no_memory(const struct core *core, const struct rwp_hello *h, uint64_t size, int error,
+    const char *detail, struct rwp_deny *why)
+{
+	const struct pool *pool = core->pool;
+	char asked[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+
+	why->size = size;
+	text_human_size(asked, size);
+	if (error != -ENOBUFS) {
+		deny(why, RWP_E_MEMORY, "refused %s for region \"%s\": %s", asked, h->region,
+		    detail != NULL ? detail : strerror(-error));
+		return;
+	}
+	deny(why, RWP_E_MEMORY,
+	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked,
+	    h->region, text_human_size(room, pool_room(pool)),
+	    text_human_size(limit, pool_limit(pool)));
+	why->limit = pool_limit(pool);
+	snprintf(why->fix, sizeof(why->fix),
+	    "pinned-memory = %s in [limits], or rwctl release a region",
+	    text_print_size(fix, pool_used(pool) + pool_round(size)));
+}
