@@ -3,6 +3,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,16 @@ struct test_client {
 	char buf[256 << 10];
 	size_t len;
 };
+
+static inline int
+open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
 
 static inline int
 client_connect(const char *path)

@@ -157,6 +157,7 @@ core_write(struct core *core, const struct write_request *request, struct transf
     char *error, size_t size)
 {
 	const struct ending *ending = find_ending(request->peer);
+	struct loop_timer *timer;
 	struct transfer *t;
 	struct stat st;
 
@@ -168,6 +169,11 @@ core_write(struct core *core, const struct write_request *request, struct transf
 		return -errno;
 	remember(core, request);
 	t = calloc(1, sizeof(*t));
+	if (t == NULL || loop_timer_new(core->loop, step, t, &timer) < 0) {
+		free(t);
+		snprintf(error, size, "out of memory");
+		return -ENOMEM;
+	}
 	*t = (struct transfer){
 	    core, *request, ending, dup(request->fd), S_ISREG(st.st_mode), loop_now(), NULL, {0}};
 	t->view.state = TRANSFER_CONNECTING;
@@ -180,7 +186,7 @@ core_write(struct core *core, const struct write_request *request, struct transf
 	strcpy(t->view.host, core->peer);
 	strcpy(t->view.name, core->name);
 	strcpy(t->view.region, core->region);
-	loop_timer_new(core->loop, step, t, &t->timer);
+	t->timer = timer;
 	loop_timer_set(t->timer, STEP_PAUSE);
 	*ret = t;
 	return 0;

@@ -48,6 +48,33 @@ __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	return r;
 }
 
+/* ---- the Nth allocation fails, of ours and of jansson's ---- */
+
+static unsigned fail_in; /* 0: none fails */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static bool
+fails(void)
+{
+	return fail_in > 0 && --fail_in == 0;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
 static void
 on_log(enum log_level level, const char *line)
 {
@@ -541,6 +568,79 @@ stale_socket_and_own_directory(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- memory ---- */
+
+/* The server answers or hangs up: it is never silent. */
+static void
+call_and_hang_up(struct fixture *f, struct test_client *c, const char *call, int fd)
+{
+	c->fd = client_connect(f->path);
+	c->len = 0;
+	client_send_raw(c, call, strlen(call) + 1, &fd, fd >= 0);
+	while (memchr(c->buf, '\0', c->len) == NULL) {
+		ssize_t n = client_read(c);
+
+		assert_int_not_equal(n, -1);
+		if (n == 0)
+			break;
+	}
+	close(c->fd);
+	c->fd = -1;
+	loop_turn(f->core.loop, NSEC_PER_MSEC);
+}
+
+static void
+call_everything(struct fixture *f, struct test_client *c, int fd)
+{
+	call_and_hang_up(f, c, "{\"method\":\"io.rwriter.GetStatus\"}", -1);
+	call_and_hang_up(f, c, "{\"method\":\"io.rwriter.ListRegions\"}", -1);
+	call_and_hang_up(f, c, "{\"method\":\"io.rwriter.ListPeers\"}", -1);
+	call_and_hang_up(f, c, "{\"method\":\"io.rwriter.OpenRegion\"}", -1);
+	call_and_hang_up(f, c, "{\"method\":\"io.rwriter.Release\"}", -1);
+	call_and_hang_up(f, c,
+	    "{\"method\":\"io.rwriter.Write\",\"parameters\":{\"peer\":\"b\",\"name\":\"x\"}}", fd);
+	call_and_hang_up(f, c,
+	    "{\"method\":\"io.rwriter.Write\",\"more\":true,\"parameters\":{\"peer\":\"b\","
+	    "\"name\":\"x\"}}",
+	    fd);
+}
+
+static void
+memory_is_short(void **state)
+{
+	struct fixture *f = *state;
+	struct test_client *c = calloc(1, sizeof(*c));
+	int fd = memory_file(10), before;
+	unsigned n = 0, failed_starts = 0, left;
+
+	f->control = control_free(f->control);
+	loop_turn(f->core.loop, NSEC_PER_MSEC);
+	before = open_fds();
+	c->loop = f->core.loop;
+	c->got_fd = -1;
+	json_set_alloc_funcs(__wrap_malloc, free);
+	do {
+		fail_in = ++n;
+		if (control_new(&f->env, &f->control) == 0)
+			call_everything(f, c, fd);
+		else
+			failed_starts++;
+		left = fail_in;
+		fail_in = 0;
+		f->control = control_free(f->control);
+		loop_turn(f->core.loop, NSEC_PER_MSEC);
+		if (c->got_fd >= 0)
+			close(c->got_fd);
+		c->got_fd = -1;
+		assert_int_equal(open_fds(), before);
+	} while (left == 0);
+	json_set_alloc_funcs(malloc, free);
+	assert_true(failed_starts >= 3); /* the control, its listener, its timer */
+	assert_true(n > 100);
+	close(fd);
+	free(c);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int
@@ -564,6 +664,7 @@ main(void)
 	    T(description_is_complete),
 	    T(place),
 	    T(stale_socket_and_own_directory),
+	    T(memory_is_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,16 +122,6 @@ on_call(void *arg, struct varlink_call *call)
 /* ---- fixture ---- */
 
 static int
-open_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
-static int
 setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
