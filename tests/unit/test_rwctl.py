@@ -465,6 +465,31 @@ def test_help():
         assert b.run("--version")[1].startswith(b"rwriter ")
 
 
+def test_man_page():
+    page = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/rwctl.1")).read()
+    with Bench() as b:
+        for command in b.run("complete")[1].decode().split():
+            assert re.search(r"^\.(It )?Cm (.* )?%s\b" % command, page, re.M), command
+            for option in b.run("complete", command)[1].decode().split():
+                assert re.search(r"^\.It .*(Fl |, )%s\b" % option[1:], page, re.M), option
+
+
+def test_shell_completion():
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/rwctl/bash-completion/rwctl")
+
+    def complete(*words):
+        return subprocess.run(["bash", "-c", """
+            . "$1"; shift
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _rwctl; echo "${COMPREPLY[*]}" """, "bash", script, *words],
+            env={**os.environ, "PATH": os.path.dirname(RWCTL) + ":" + os.environ["PATH"]},
+            capture_output=True, text=True).stdout.split()
+
+    expect(complete("rwctl", "re"), ["regions", "release", "reload"])
+    expect(complete("rwctl", "--json", "di"), ["disconnect"])
+    expect(complete("rwctl", "write", "b", "--ti"), ["--timeout"])
+    expect(complete("rwctl", "write", "b", "fi"), [])  # the shell's own: files
+
+
 def test_unreachable():
     with Bench() as b:
         nowhere = os.path.join(b.dir, "nowhere")
