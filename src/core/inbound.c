@@ -27,35 +27,14 @@
 /* The longest answer to a record: a DENY or failed RESULT with its texts. */
 #define ANSWER_MAX 1280
 
-enum inbound_state { PREPARING, ACCEPTING, GREETING, GRANTING, OPEN, ENDING, CLOSED };
-
 static const char *const STATES[] = {
-    [PREPARING] = "preparing",
-    [ACCEPTING] = "accepting",
-    [GREETING] = "greeting",
-    [GRANTING] = "granting",
-    [OPEN] = "open",
-    [ENDING] = "ending",
-    [CLOSED] = "closed",
-};
-
-struct inbound {
-	struct list node;
-	struct core *core;
-	struct channel channel;
-	enum inbound_state state;
-	struct loop_timer *deadline; /* of the state: set-up, idle, stall */
-	struct loop_task grave;
-
-	char peer[TEXT_ADDRESS_MAX];
-	char listen[LIMIT_NAME + 1];
-	struct fabric_info info; /* as last described */
-	struct rwp_hello hello;
-	uint32_t generation;
-	uint64_t since; /* CLOCK_REALTIME */
-	struct region *region;
-	struct arrival arrival;
-	uint32_t transfers;
+    [INBOUND_PREPARING] = "preparing",
+    [INBOUND_ACCEPTING] = "accepting",
+    [INBOUND_GREETING] = "greeting",
+    [INBOUND_GRANTING] = "granting",
+    [INBOUND_OPEN] = "open",
+    [INBOUND_ENDING] = "ending",
+    [INBOUND_CLOSED] = "closed",
 };
 
 static const struct channel_ops CHANNEL_OPS;
@@ -73,7 +52,7 @@ state_deadline(const struct inbound *in)
 {
 	const struct conf *conf = in->core->conf;
 
-	if (in->state < OPEN)
+	if (in->state < INBOUND_OPEN)
 		return conf->setup_ns;
 	return arrival_open(&in->arrival) ? conf->stall_ns : conf->idle_ns;
 }
@@ -83,9 +62,9 @@ set_state(struct inbound *in, enum inbound_state state)
 {
 	log_debug("connection from %s: %s -> %s", in->peer, STATES[in->state], STATES[state]);
 	in->state = state;
-	if (state == OPEN)
+	if (state == INBOUND_OPEN)
 		loop_timer_set(in->deadline, state_deadline(in));
-	else if (state >= ENDING)
+	else if (state >= INBOUND_ENDING)
 		loop_timer_clear(in->deadline);
 	core_changed(in->core);
 }
@@ -95,7 +74,7 @@ on_deadline(void *arg)
 {
 	struct inbound *in = arg;
 
-	if (in->state < OPEN)
+	if (in->state < INBOUND_OPEN)
 		inbound_end(in, RWP_E_TIMEOUT, "the set-up took too long");
 	else if (arrival_open(&in->arrival))
 		inbound_end(in, RWP_E_TIMEOUT, "the transfer stands still");
@@ -131,17 +110,17 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 {
 	struct rwp_deny notice = {.code = code};
 
-	if (in->state >= ENDING)
+	if (in->state >= INBOUND_ENDING)
 		return;
 	log_info("connection from %s: ended: %s", in->peer, text);
 	if (in->region != NULL)
 		region_revoke(in->region);
 	/* The target says nothing before the writer's first record: iWARP (protocol rule 4). */
-	if (in->state >= GRANTING && code != 0) {
+	if (in->state >= INBOUND_GRANTING && code != 0) {
 		snprintf(notice.text, sizeof(notice.text), "%s", text);
 		push_word(in, RWP_NOTICE, &notice);
 	}
-	set_state(in, ENDING);
+	set_state(in, INBOUND_ENDING);
 	channel_end(&in->channel);
 }
 
@@ -151,7 +130,7 @@ deny(struct inbound *in, struct rwp_deny *why)
 	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer,
 	    why->text, why->fix[0] != '\0' ? "; " : "", why->fix);
 	push_word(in, RWP_DENY, why);
-	set_state(in, ENDING);
+	set_state(in, INBOUND_ENDING);
 	channel_end(&in->channel);
 }
 
@@ -183,7 +162,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 		deny(in, &why);
 		return;
 	}
-	set_state(in, GRANTING);
+	set_state(in, INBOUND_GRANTING);
 }
 
 static void
@@ -217,7 +196,7 @@ arrival_idle(struct arrival *a)
 {
 	struct inbound *in = container_of(a, struct inbound, arrival);
 
-	if (in->state != OPEN)
+	if (in->state != INBOUND_OPEN)
 		return;
 	loop_timer_set(in->deadline, state_deadline(in));
 	pause_or_go(in);
@@ -228,7 +207,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 {
 	struct rwp_deny why = {0};
 
-	if (in->state != GRANTING)
+	if (in->state != INBOUND_GRANTING)
 		return;
 	if (error == 0)
 		error = arrival_init(
@@ -241,7 +220,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	in->region->granted_at = clock_realtime();
 	push_grant(in);
 	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
-	set_state(in, OPEN);
+	set_state(in, INBOUND_OPEN);
 	log_info("region %u: %llu bytes granted to %s (%s) on %s %s", in->region->id,
 	    (unsigned long long)in->region->size, in->peer, in->hello.writer, in->info.fabric,
 	    in->info.device);
@@ -285,7 +264,7 @@ on_record_open(struct inbound *in, const struct rwp_record *r, const uint8_t *bl
 		RECORDS[r->type](in, r, blob);
 	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
 		inbound_end(in, RWP_E_UNSUPPORTED, "a record that is not known or not legal here");
-	if (in->state != OPEN)
+	if (in->state != INBOUND_OPEN)
 		return;
 	loop_timer_set(in->deadline, state_deadline(in));
 	pause_or_go(in);
@@ -297,11 +276,11 @@ on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
 	struct inbound *in = inbound_of(ch);
 
 	switch (in->state) {
-	case ACCEPTING: /* the record was faster than the event */
-	case GREETING:
+	case INBOUND_ACCEPTING: /* the record was faster than the event */
+	case INBOUND_GREETING:
 		on_hello(in, r, blob);
 		break;
-	case OPEN:
+	case INBOUND_OPEN:
 		on_record_open(in, r, blob);
 		break;
 	default:
@@ -314,7 +293,7 @@ on_room(struct channel *ch)
 {
 	struct inbound *in = inbound_of(ch);
 
-	if (in->state == OPEN && ch->paused)
+	if (in->state == INBOUND_OPEN && ch->paused)
 		pause_or_go(in);
 }
 
@@ -339,7 +318,7 @@ accept_now(struct channel *ch, int error, const char *detail)
 		memcpy(reply.boot_id, in->core->boot_id, sizeof(reply.boot_id));
 		random_bytes(reply.nonce, sizeof(reply.nonce));
 		rwp_reply_encode(&reply, data);
-		set_state(in, ACCEPTING);
+		set_state(in, INBOUND_ACCEPTING);
 		error = ch->conn->fabric->ops->accept(ch->conn, data, sizeof(data));
 	}
 	if (error < 0)
@@ -355,8 +334,8 @@ on_established(struct channel *ch, const void *data, size_t len)
 
 	(void)data;
 	(void)len;
-	if (in->state == ACCEPTING)
-		set_state(in, GREETING);
+	if (in->state == INBOUND_ACCEPTING)
+		set_state(in, INBOUND_GREETING);
 }
 
 static struct inbound *
@@ -444,11 +423,11 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 {
 	struct inbound *in = inbound_of(ch);
 
-	if (in->state < ENDING)
+	if (in->state < INBOUND_ENDING)
 		log_info("connection from %s: closed: %s%s%s", in->peer,
 		    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",
 		    event->detail != NULL ? event->detail : "");
-	set_state(in, CLOSED);
+	set_state(in, INBOUND_CLOSED);
 	ch->conn->fabric->ops->describe(ch->conn, &in->info);
 	if (in->arrival.channel != NULL)
 		arrival_abandon(&in->arrival);
@@ -484,30 +463,12 @@ static const struct channel_ops CHANNEL_OPS = {
 
 /* ---- looking ---- */
 
-struct channel *
-inbound_channel(struct inbound *in)
-{
-	return &in->channel;
-}
-
 void
 inbound_describe(struct inbound *in, struct fabric_info *ret)
 {
 	if (in->channel.conn != NULL)
 		in->channel.conn->fabric->ops->describe(in->channel.conn, &in->info);
 	*ret = in->info;
-}
-
-const char *
-inbound_peer_name(const struct inbound *in)
-{
-	return in->peer;
-}
-
-const char *
-inbound_claimed_name(const struct inbound *in)
-{
-	return in->hello.writer;
 }
 
 static void
@@ -549,7 +510,7 @@ inbound_disconnect(struct core *core, const char *who)
 
 	list_for_each (in, &core->inbounds, struct inbound, node) {
 		text_address(address, (const struct sockaddr *)&in->info.remote);
-		if (in->state >= ENDING ||
+		if (in->state >= INBOUND_ENDING ||
 		    (strcmp(in->peer, who) != 0 && strcmp(in->hello.writer, who) != 0 &&
 			strcmp(address, who) != 0))
 			continue;

@@ -14,13 +14,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
+#include "base/text.h"
+#include "core/arrival.h"
+#include "core/channel.h"
 #include "fabric/fabric.h"
+#include "loop/loop.h"
+#include "wire/rwp.h"
 
-struct channel;
 struct core;
-struct inbound;
+struct region;
 struct listener;
 struct peer_view;
+
+enum inbound_state {
+	INBOUND_PREPARING,
+	INBOUND_ACCEPTING,
+	INBOUND_GREETING,
+	INBOUND_GRANTING,
+	INBOUND_OPEN,
+	INBOUND_ENDING,
+	INBOUND_CLOSED,
+};
+
+struct inbound {
+	struct list node;
+	struct core *core;
+	struct channel channel;
+	enum inbound_state state;
+	struct loop_timer *deadline; /* of the state: set-up, idle, stall */
+	struct loop_task grave;
+
+	char peer[TEXT_ADDRESS_MAX];
+	char listen[LIMIT_NAME + 1];
+	struct fabric_info info; /* as last described */
+	struct rwp_hello hello;
+	uint32_t generation;
+	uint64_t since; /* CLOCK_REALTIME */
+	struct region *region;
+	struct arrival arrival;
+	uint32_t transfers;
+};
 
 /* A connection request: rejects it, or makes an inbound of it. */
 void inbound_request(
@@ -33,10 +67,7 @@ void inbound_end(struct inbound *in, unsigned code, const char *text);
 
 /* The region can be granted (error 0), or not: detail says why, when the system did. */
 void inbound_region_ready(struct inbound *in, int error, const char *detail);
-struct channel *inbound_channel(struct inbound *in);
 void inbound_describe(struct inbound *in, struct fabric_info *ret);
-const char *inbound_peer_name(const struct inbound *in);    /* TEXT_ADDRESS_MAX bytes */
-const char *inbound_claimed_name(const struct inbound *in); /* LIMIT_NAME + 1 bytes */
 
 /* ---- for core.c ---- */
 

@@ -24,40 +24,14 @@
 /* What we take of a tail area that the target offers bigger. */
 #define TAIL_BLOB_MAX 8192
 
-enum outbound_state { RESOLVING, PREPARING, CONNECTING, GREETING, OPEN, ENDING, CLOSED };
-
 static const char *const STATES[] = {
-    [RESOLVING] = "resolving",
-    [PREPARING] = "preparing",
-    [CONNECTING] = "connecting",
-    [GREETING] = "greeting",
-    [OPEN] = "open",
-    [ENDING] = "ending",
-    [CLOSED] = "closed",
-};
-
-struct outbound {
-	struct list node; /* peer->outbounds */
-	struct core *core;
-	struct peer *peer;
-	struct channel channel;
-	enum outbound_state state;
-	struct loop_timer *deadline; /* of the set-up, or idle */
-	struct loop_task grave;
-
-	struct sockaddr_storage address;
-	struct fabric_info info;
-	char region[LIMIT_NAME + 1];
-	uint64_t wanted;
-	uint64_t setup_ns;
-	struct rwp_reply reply;
-	struct rwp_grant grant;
-	struct dial *dial;         /* until it is established */
-	struct transfer *transfer; /* from then on */
-	struct sender sender;
-	uint64_t since;         /* CLOCK_REALTIME */
-	uint32_t transfers;     /* that arrived */
-	struct failure failure; /* why it ends; state 0: no failure */
+    [OUTBOUND_RESOLVING] = "resolving",
+    [OUTBOUND_PREPARING] = "preparing",
+    [OUTBOUND_CONNECTING] = "connecting",
+    [OUTBOUND_GREETING] = "greeting",
+    [OUTBOUND_OPEN] = "open",
+    [OUTBOUND_ENDING] = "ending",
+    [OUTBOUND_CLOSED] = "closed",
 };
 
 static const struct channel_ops CHANNEL_OPS;
@@ -74,7 +48,7 @@ set_state(struct outbound *ob, enum outbound_state state)
 	log_debug(
 	    "connection to %s: %s -> %s", peer_name(ob->peer), STATES[ob->state], STATES[state]);
 	ob->state = state;
-	if (state >= ENDING)
+	if (state >= OUTBOUND_ENDING)
 		loop_timer_clear(ob->deadline);
 	core_changed(ob->core);
 }
@@ -107,12 +81,12 @@ give_up(struct outbound *ob, const struct failure *why)
 		sender_finish(&ob->sender);
 		peer_transfer_broke(ob->peer, t, why, ob->transfers > 0);
 	}
-	if (ob->state >= ENDING)
+	if (ob->state >= OUTBOUND_ENDING)
 		return;
 	log_debug("connection to %s: ends: %s", peer_name(ob->peer), why->text);
-	if (ob->state == OPEN)
+	if (ob->state == OUTBOUND_OPEN)
 		push_bye(ob);
-	set_state(ob, ENDING);
+	set_state(ob, OUTBOUND_ENDING);
 	channel_end(&ob->channel);
 }
 
@@ -170,7 +144,7 @@ on_deadline(void *arg)
 	struct failure why;
 	char time[TEXT_TIME_MAX];
 
-	if (ob->state == OPEN) {
+	if (ob->state == OUTBOUND_OPEN) {
 		outbound_end(ob, RWP_E_IDLE, "idle");
 		return;
 	}
@@ -186,7 +160,7 @@ on_deadline(void *arg)
 bool
 outbound_is_idle(const struct outbound *ob)
 {
-	return ob->state == OPEN && ob->transfer == NULL;
+	return ob->state == OUTBOUND_OPEN && ob->transfer == NULL;
 }
 
 bool
@@ -273,7 +247,7 @@ on_room(struct channel *ch)
 {
 	struct outbound *ob = outbound_of(ch);
 
-	if (ob->state == OPEN)
+	if (ob->state == OUTBOUND_OPEN)
 		sender_pump(&ob->sender);
 }
 
@@ -323,7 +297,7 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 		fail_protocol(ob, fault);
 		return;
 	}
-	set_state(ob, OPEN);
+	set_state(ob, OUTBOUND_OPEN);
 	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
 	channel_beat(
 	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);
@@ -355,7 +329,7 @@ on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
 {
 	struct outbound *ob = outbound_of(ch);
 
-	if (ob->state == OPEN)
+	if (ob->state == OUTBOUND_OPEN)
 		on_record_open(ob, r, blob);
 	else if (r->type == RWP_GRANT)
 		on_grant(ob, r, blob);
@@ -376,7 +350,7 @@ on_resolved(struct channel *ch)
 	int error;
 
 	outbound_describe(ob, &ob->info);
-	set_state(ob, PREPARING);
+	set_state(ob, OUTBOUND_PREPARING);
 	error = channel_map_in(ch, RWP_MAILBOX_SIZE, RWP_MAILBOX_RING_LOG2);
 	if (error < 0)
 		fail_setup(ob, error, NULL);
@@ -397,7 +371,7 @@ send_request(struct outbound *ob)
 
 	random_bytes(request.nonce, sizeof(request.nonce));
 	rwp_request_encode(&request, data);
-	set_state(ob, CONNECTING);
+	set_state(ob, OUTBOUND_CONNECTING);
 	return ch->conn->fabric->ops->request(ch->conn, data, sizeof(data));
 }
 
@@ -407,11 +381,11 @@ on_ready(struct channel *ch, int error, const char *detail)
 {
 	struct outbound *ob = outbound_of(ch);
 
-	if (error == 0 && ob->state == PREPARING)
+	if (error == 0 && ob->state == OUTBOUND_PREPARING)
 		error = send_request(ob);
 	else if (error == 0) {
 		channel_listen(ch);
-		set_state(ob, GREETING);
+		set_state(ob, OUTBOUND_GREETING);
 		push_hello(ob);
 	}
 	if (error < 0)
@@ -514,7 +488,7 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 	return 0;
 }
 
-/* ---- CLOSED ---- */
+/* ---- OUTBOUND_CLOSED ---- */
 
 static void
 on_closed(struct channel *ch, const struct fabric_event *event)
@@ -525,10 +499,10 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 
 	outbound_describe(ob, &ob->info);
 	registration_drop(&ob->sender.reg);
-	set_state(ob, CLOSED);
-	if (state >= ENDING)
+	set_state(ob, OUTBOUND_CLOSED);
+	if (state >= OUTBOUND_ENDING)
 		return;
-	why = failure_closed(event, state == OPEN, (struct sockaddr *)&ob->info.local);
+	why = failure_closed(event, state == OUTBOUND_OPEN, (struct sockaddr *)&ob->info.local);
 	give_up(ob, &why);
 }
 
@@ -572,18 +546,6 @@ static const struct channel_ops CHANNEL_OPS = {
 
 /* ---- looking ---- */
 
-struct list *
-outbound_node(struct outbound *ob)
-{
-	return &ob->node;
-}
-
-struct outbound *
-outbound_of_node(struct list *node)
-{
-	return container_of(node, struct outbound, node);
-}
-
 void
 outbound_describe(struct outbound *ob, struct fabric_info *ret)
 {
@@ -592,24 +554,6 @@ outbound_describe(struct outbound *ob, struct fabric_info *ret)
 	if (ob->channel.conn != NULL)
 		ob->channel.conn->fabric->ops->describe(ob->channel.conn, &info);
 	*ret = info;
-}
-
-const struct sockaddr *
-outbound_address(const struct outbound *ob)
-{
-	return (const struct sockaddr *)&ob->address;
-}
-
-const char *
-outbound_host(const struct outbound *ob)
-{
-	return ob->grant.host;
-}
-
-uint32_t
-outbound_region_id(const struct outbound *ob)
-{
-	return ob->grant.region_id;
 }
 
 void
@@ -626,5 +570,5 @@ outbound_view(struct outbound *ob, struct peer_view *ret)
 	};
 	memcpy(ret->claimed_name, ob->grant.host, sizeof(ret->claimed_name));
 	memcpy(ret->device, ob->info.device, sizeof(ret->device));
-	text_address_port(ret->address, outbound_address(ob));
+	text_address_port(ret->address, (const struct sockaddr *)&ob->address);
 }

@@ -15,14 +15,53 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "core/channel.h"
+#include "core/failure.h"
+#include "core/sender.h"
 #include "fabric/fabric.h"
+#include "loop/loop.h"
+#include "wire/rwp.h"
 
+struct core;
 struct core_fabric;
 struct dial;
-struct outbound;
 struct peer;
 struct peer_view;
 struct transfer;
+
+enum outbound_state {
+	OUTBOUND_RESOLVING,
+	OUTBOUND_PREPARING,
+	OUTBOUND_CONNECTING,
+	OUTBOUND_GREETING,
+	OUTBOUND_OPEN,
+	OUTBOUND_ENDING,
+	OUTBOUND_CLOSED,
+};
+
+struct outbound {
+	struct list node; /* peer->outbounds */
+	struct core *core;
+	struct peer *peer;
+	struct channel channel;
+	enum outbound_state state;
+	struct loop_timer *deadline; /* of the set-up, or idle */
+	struct loop_task grave;
+
+	struct sockaddr_storage address;
+	struct fabric_info info;
+	char region[LIMIT_NAME + 1];
+	uint64_t wanted;
+	uint64_t setup_ns;
+	struct rwp_reply reply;
+	struct rwp_grant grant;
+	struct dial *dial;         /* until it is established */
+	struct transfer *transfer; /* from then on */
+	struct sender sender;
+	uint64_t since;         /* CLOCK_REALTIME */
+	uint32_t transfers;     /* that arrived */
+	struct failure failure; /* why it ends; state 0: no failure */
+};
 
 /* Connects, with room for this transfer; dial_won() or dial_lost() follows, within setup_ns. 0 or
  * -ENOMEM. */
@@ -43,10 +82,5 @@ void outbound_detach(struct outbound *ob, unsigned code);
 /* BYE, and the end. Idempotent. */
 void outbound_end(struct outbound *ob, unsigned code, const char *text);
 
-struct list *outbound_node(struct outbound *ob); /* for peer.c: of peer->outbounds */
-struct outbound *outbound_of_node(struct list *node);
 void outbound_describe(struct outbound *ob, struct fabric_info *ret);
-const struct sockaddr *outbound_address(const struct outbound *ob);
-const char *outbound_host(const struct outbound *ob);
-uint32_t outbound_region_id(const struct outbound *ob); /* on the target; 0: none yet */
 void outbound_view(struct outbound *ob, struct peer_view *ret);

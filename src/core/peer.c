@@ -261,9 +261,11 @@ peer_schedule(struct peer *peer)
 static struct outbound *
 find_fitting(struct peer *peer, const struct transfer *t)
 {
-	for (struct list *n = peer->outbounds.next; n != &peer->outbounds; n = n->next)
-		if (outbound_fits(outbound_of_node(n), t))
-			return outbound_of_node(n);
+	struct outbound *ob;
+
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		if (outbound_fits(ob, t))
+			return ob;
 	return NULL;
 }
 
@@ -271,9 +273,11 @@ find_fitting(struct peer *peer, const struct transfer *t)
 static void
 end_one_idle(struct peer *peer)
 {
-	for (struct list *n = peer->outbounds.next; n != &peer->outbounds; n = n->next)
-		if (outbound_is_idle(outbound_of_node(n))) {
-			outbound_end(outbound_of_node(n), RWP_E_IDLE, "makes room for another");
+	struct outbound *ob;
+
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		if (outbound_is_idle(ob)) {
+			outbound_end(ob, RWP_E_IDLE, "makes room for another");
 			return;
 		}
 }
@@ -384,7 +388,7 @@ peer_remember_fabric(struct peer *peer, const struct core_fabric *fabric)
 void
 peer_add(struct peer *peer, struct outbound *ob)
 {
-	list_add_tail(&peer->outbounds, outbound_node(ob));
+	list_add_tail(&peer->outbounds, &ob->node);
 	peer->connections++;
 }
 
@@ -435,12 +439,11 @@ core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_
 static unsigned
 end_outbounds(struct peer *peer, unsigned code, const char *text)
 {
+	struct outbound *ob;
 	unsigned n = 0;
 
-	for (struct list *node = peer->outbounds.next, *next; node != &peer->outbounds;
-	     node = next) {
-		next = node->next;
-		outbound_end(outbound_of_node(node), code, text);
+	list_for_each (ob, &peer->outbounds, struct outbound, node) {
+		outbound_end(ob, code, text);
 		n++;
 	}
 	return n;
@@ -504,12 +507,13 @@ view_one(
 void
 peer_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg)
 {
+	struct outbound *ob;
 	struct peer *peer;
 
 	list_for_each (peer, &core->peers, struct peer, node) {
 		if (list_empty(&peer->outbounds))
 			view_one(peer, NULL, fn, arg);
-		for (struct list *n = peer->outbounds.next; n != &peer->outbounds; n = n->next)
-			view_one(peer, outbound_of_node(n), fn, arg);
+		list_for_each (ob, &peer->outbounds, struct outbound, node)
+			view_one(peer, ob, fn, arg);
 	}
 }

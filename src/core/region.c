@@ -50,7 +50,7 @@ static void
 on_memory(struct memory_request *request, struct memory *memory, int error)
 {
 	struct region *region = container_of(request, struct region, request);
-	struct channel *ch = inbound_channel(region->inbound);
+	struct channel *ch = &region->inbound->channel;
 
 	region->memory = memory;
 	if (error == 0)
@@ -70,8 +70,8 @@ describe(struct region *region, struct inbound *inbound)
 	region->fabric = info.fabric;
 	memcpy(region->device, info.device, sizeof(region->device));
 	text_address(region->address, (struct sockaddr *)&info.remote);
-	memcpy(region->peer, inbound_peer_name(inbound), sizeof(region->peer));
-	memcpy(region->claimed_name, inbound_claimed_name(inbound), sizeof(region->claimed_name));
+	memcpy(region->peer, inbound->peer, sizeof(region->peer));
+	memcpy(region->claimed_name, inbound->hello.writer, sizeof(region->claimed_name));
 }
 
 static int
@@ -104,7 +104,7 @@ region_new(struct core *core, struct inbound *inbound, const struct conf_region 
 	region->reg.on_ready = on_registered;
 	describe(region, inbound);
 	if (loop_timer_new(core->env.loop, on_linger_end, region, &region->linger_timer) == 0)
-		error = start(region, inbound_channel(inbound));
+		error = start(region, &inbound->channel);
 	if (error < 0) {
 		loop_timer_free(region->linger_timer);
 		free(region);

@@ -279,9 +279,9 @@ describe(struct transfer *t, struct outbound *ob)
 	outbound_describe(ob, &info);
 	t->view.fabric = info.fabric;
 	memcpy(t->view.device, info.device, sizeof(t->view.device));
-	text_address_port(t->view.address, outbound_address(ob));
-	snprintf(t->view.host, sizeof(t->view.host), "%s", outbound_host(ob));
-	t->view.region_id = outbound_region_id(ob);
+	text_address_port(t->view.address, (const struct sockaddr *)&ob->address);
+	snprintf(t->view.host, sizeof(t->view.host), "%s", ob->grant.host);
+	t->view.region_id = ob->grant.region_id;
 }
 
 void
