@@ -102,6 +102,10 @@ int bench_setup(void **state);
 int bench_teardown(void **state);
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
+/* The fabric's events come here; looks for flaws. */
+void bench_event(void *arg, const struct fabric_event *e);
+struct end *bench_end_new(struct bench *b);
+
 void bench_turn(struct bench *b, uint64_t deadline, const char *awaited);
 void bench_check(struct bench *b, const char *awaited);
 void bench_check_open(struct end *end, const char *awaited);

@@ -74,28 +74,33 @@ a_record_never_overtakes_its_payload(void **state)
 	}
 }
 
+enum { PARTS = 4, PART = 256 * 1024 };
+
+/* The first PARTS cookies of the connection are the parts. */
 static void
-spoil_source(struct end *end)
+spoil_written_parts(struct end *end)
 {
-	if (end->written == end->posted)
-		memset(end->chunks[SOURCE].addr, 0xee, MIB);
+	size_t parts = end->written < PARTS ? end->written : PARTS;
+
+	memset(end->chunks[SOURCE].addr, 0xee, parts * PART);
 }
 
 static void
 after_written_a_source_may_be_reused(void **state)
 {
 	struct bench *b = *state;
-	struct pair pair = bench_pair(b, MIB + PAGE);
+	struct pair pair = bench_pair(b, PARTS * PART + PAGE);
 	struct chunk *to = &pair.passive->chunks[TARGET], *copy;
 
-	copy = bench_mem_ready(pair.active, EXTRA, MIB, 0);
-	memcpy(copy->addr, pair.active->chunks[SOURCE].addr, MIB);
-	bench_put(pair.active, 0, MIB, to, 0);
-	pair.active->on_written = spoil_source;
+	copy = bench_mem_ready(pair.active, EXTRA, PARTS * PART, 0);
+	memcpy(copy->addr, pair.active->chunks[SOURCE].addr, PARTS * PART);
+	pair.active->on_written = spoil_written_parts;
+	for (size_t at = 0; at < PARTS * PART; at += PART)
+		bench_put(pair.active, at, PART, to, at);
 	bench_await_written(pair.active);
-	assert_int_equal(pair.active->chunks[SOURCE].addr[0], 0xee);
+	assert_int_equal(pair.active->chunks[SOURCE].addr[PARTS * PART - 1], 0xee);
 	bench_flush(pair.active, pair.passive, to);
-	assert_memory_equal(to->addr, copy->addr, MIB);
+	assert_memory_equal(to->addr, copy->addr, PARTS * PART);
 }
 
 /* Posts three words at a time until there is no room; returns how many times there was. */
