@@ -426,14 +426,18 @@ peer_has_address(const struct core *core, const char *name, const struct sockadd
 void
 core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_ADDRESS_MAX])
 {
-	struct peer *peer;
+	const struct peer *peer, *only = NULL;
+	unsigned n = 0;
 
 	list_for_each (peer, &core->peers, struct peer, node)
 		if (peer->configured && has_address(peer, address)) {
-			snprintf(buf, TEXT_ADDRESS_MAX, "%s", peer->name);
-			return;
+			only = peer;
+			n++;
 		}
-	text_address(buf, address);
+	if (n == 1)
+		snprintf(buf, TEXT_ADDRESS_MAX, "%s", only->name);
+	else /* a stranger, or one of several daemons on one machine */
+		text_address(buf, address);
 }
 
 static unsigned
