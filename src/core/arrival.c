@@ -222,6 +222,10 @@ verified(struct job *job)
 static unsigned
 check_payload(struct arrival *a, const struct rwp_record *r, struct rwp_deny *why)
 {
+	if (r->type == RWP_DATA && r->length == 0) {
+		snprintf(why->text, sizeof(why->text), "a DATA without payload");
+		return RWP_E_PROTOCOL;
+	}
 	if (r->length > LIMIT_SEGMENT || r->region_off > a->region->size ||
 	    r->length > a->region->size - r->region_off) {
 		snprintf(why->text, sizeof(why->text),

@@ -166,7 +166,7 @@ outbound_is_idle(const struct outbound *ob)
 bool
 outbound_fits(const struct outbound *ob, const struct transfer *t)
 {
-	return outbound_is_idle(ob) && strcmp(ob->region, t->region) == 0 &&
+	return outbound_is_idle(ob) && !ob->last && strcmp(ob->region, t->region) == 0 &&
 	       t->wanted <= ob->grant.size && sender_fits(&ob->sender, t->view.length);
 }
 
@@ -236,6 +236,8 @@ on_line(struct channel *ch, const struct rwp_line *line)
 {
 	struct outbound *ob = outbound_of(ch);
 
+	if (line->state == RWP_LINE_ENDING)
+		ob->last = true;
 	if (ob->transfer == NULL || line->transfer != ob->sender.number)
 		return;
 	transfer_progress(ob->transfer, line->arrived);

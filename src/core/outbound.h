@@ -58,6 +58,7 @@ struct outbound {
 	struct dial *dial;         /* until it is established */
 	struct transfer *transfer; /* from then on */
 	struct sender sender;
+	bool last;              /* the target's line says that it takes no further transfer */
 	uint64_t since;         /* CLOCK_REALTIME */
 	uint32_t transfers;     /* that arrived */
 	struct failure failure; /* why it ends; state 0: no failure */

@@ -53,5 +53,5 @@ void core_open_fabric(struct core *core, struct core_fabric *f);
 /* Something that status shows has changed, or something has gone that core_stop() waits for. */
 void core_changed(struct core *core);
 
-/* The name of the configured peer at this address; of a stranger the address itself. */
+/* The configured peer at this address if it is the only one there; else the address itself. */
 void core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_ADDRESS_MAX]);

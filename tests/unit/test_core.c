@@ -435,7 +435,7 @@ half_way(struct world *w, struct outcome *o)
 {
 	int fd = world_file(64 << 20);
 
-	fake.turn_bytes = 64 << 10;
+	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
 	assert_int_equal(world_write_fd(w, o, "b", "long", fd), 0);
 	close(fd);
 	while (o->view.state < TRANSFER_SENDING || o->view.arrived < 2 << 20)
@@ -518,7 +518,7 @@ source_changes(void **state)
 	struct outcome o;
 	int fd = world_file(64 << 20);
 
-	fake.turn_bytes = 64 << 10;
+	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
 	assert_int_equal(world_write_fd(w, &o, "b", "long", fd), 0);
 	while (o.view.state < TRANSFER_SENDING || o.view.arrived < 2 << 20)
 		loop_turn(w->loop, NSEC_PER_MSEC);
