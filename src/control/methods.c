@@ -367,8 +367,7 @@ find_bad_parameter(const struct method *method, json_t *parameters)
 	}
 	if (known == json_object_size(parameters))
 		return NULL;
-	json_object_foreach(parameters, key, value)
-	{
+	json_object_foreach (parameters, key, value) {
 		const struct parameter *p = method->parameters;
 
 		while (p->name != NULL && strcmp(p->name, key) != 0)

@@ -459,6 +459,7 @@ accept_clients(void *arg, unsigned events)
 
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		/* cppcheck-suppress nullPointer -- the address may be NULL */
 		int fd = accept4(v->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))

@@ -241,16 +241,14 @@ clean_strings(json_t *value)
 	json_t *item;
 	size_t i;
 
-	json_object_foreach(value, key, item)
-	{
+	json_object_foreach (value, key, item) {
 		if (json_is_string(item))
 			json_object_set_new(
 			    value, key, clean_value(item, strcmp(key, "errors") == 0));
 		else
 			clean_strings(item);
 	}
-	json_array_foreach(value, i, item)
-	{
+	json_array_foreach (value, i, item) {
 		if (json_is_string(item))
 			json_array_set_new(value, i, clean_value(item, false));
 		else

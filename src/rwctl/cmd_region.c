@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "rwctl/age.h"
 #include "rwctl/call.h"
-#include "rwctl/table.h"
+#include "rwctl/listing.h"
 
 static const struct column COLUMNS[] = {
     {"ID", true},
@@ -40,28 +40,19 @@ add_region(struct table *table, const json_t *r)
 			     age_since(age, text_at(last, "time")), text_at(r, "state")});
 }
 
+static const struct listing REGIONS = {
+    .method = "io.rwriter.ListRegions",
+    .key = "regions",
+    .columns = COLUMNS,
+    .n_columns = N_COLUMNS,
+    .add = add_region,
+};
+
 int
 cmd_regions(const struct options *o, char **args)
 {
-	struct answer answer;
-	struct table *table;
-	const json_t *list, *region;
-	size_t i;
-	int r = call_once(o, "io.rwriter.ListRegions", json_object(), &answer);
-
 	(void)args;
-	if (r != STATUS_DONE)
-		return r;
-	list = json_object_get(answer.parameters, "regions");
-	if (!o->json && json_array_size(list) == 0)
-		puts("no regions");
-	else if (!o->json) {
-		table = table_new(COLUMNS, N_COLUMNS);
-		json_array_foreach(list, i, region) add_region(table, region);
-		r = table_print(table) ? STATUS_DONE : STATUS_FAILED;
-	}
-	answer_done(&answer);
-	return r;
+	return listing_show(&REGIONS, o);
 }
 
 int

@@ -1,4 +1,4 @@
-/* cmd_status.c -- rwctl status, peers, disconnect, reload */
+/* cmd_status.c -- rwctl status, reload */
 
 #include "config.h"
 
@@ -7,11 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "rwctl/age.h"
 #include "rwctl/call.h"
-#include "rwctl/table.h"
-
-/* ---- status ---- */
 
 static bool
 same_listener(const json_t *a, const json_t *b)
@@ -39,29 +35,18 @@ print_fabric(const json_t *listener)
 static void
 print_listeners(const json_t *list)
 {
-	const json_t *before = NULL, *listener;
-	size_t i;
+	for (size_t i = 0; i < json_array_size(list);) {
+		const json_t *first = json_array_get(list, i), *next;
+		bool host_only = json_is_true(json_object_get(first, "hostOnly"));
 
-	json_array_foreach(list, i, listener)
-	{
-		if (before != NULL && same_listener(before, listener)) {
+		printf("  listen %s  %s  ", text_at(first, "name"), text_at(first, "address"));
+		print_fabric(first);
+		while ((next = json_array_get(list, ++i)) != NULL && same_listener(first, next)) {
 			printf(", ");
-		} else {
-			if (before != NULL)
-				putchar('\n');
-			printf("  listen %s  %s  ", text_at(listener, "name"),
-			    text_at(listener, "address"));
+			print_fabric(next);
 		}
-		print_fabric(listener);
-		before = listener;
-		if (i + 1 == json_array_size(list) ||
-		    !same_listener(listener, json_array_get(list, i + 1)))
-			printf("   accepts: %s", json_is_true(json_object_get(listener, "hostOnly"))
-						     ? "this host only"
-						     : "its allow lines");
+		printf("   accepts: %s\n", host_only ? "this host only" : "its allow lines");
 	}
-	if (before != NULL)
-		putchar('\n');
 }
 
 static void
@@ -79,8 +64,9 @@ print_status(const json_t *s)
 	    text_human_size(used, number_at(s, "memoryUsed")),
 	    text_human_size(limit, number_at(s, "memoryLimit")), number_at(s, "regions"),
 	    number_at(s, "connections"), number_at(s, "transfers"));
-	json_array_foreach(json_object_get(s, "notes"), i, note)
-	    printf("  note   %s\n", json_string_value(note));
+	json_array_foreach (json_object_get(s, "notes"), i, note) {
+		printf("  note   %s\n", json_string_value(note));
+	}
 }
 
 int
@@ -94,82 +80,6 @@ cmd_status(const struct options *o, char **args)
 		return r;
 	if (!o->json)
 		print_status(answer.parameters);
-	answer_done(&answer);
-	return STATUS_DONE;
-}
-
-/* ---- peers ---- */
-
-static const struct column PEER_COLUMNS[] = {
-    {"PEER", false},
-    {"NAME", false},
-    {"ADDRESS", false},
-    {"WAY", false},
-    {"STATE", false},
-    {"FABRIC", false},
-    {"DEVICE", false},
-    {"AGE", true},
-    {"DONE", true},
-    {"QUEUED", true},
-    {"LAST ERROR", false},
-};
-
-#define N_PEER_COLUMNS (sizeof(PEER_COLUMNS) / sizeof(PEER_COLUMNS[0]))
-
-static void
-add_peer(struct table *table, const json_t *p)
-{
-	char age[AGE_MAX], done[24], queued[24];
-
-	snprintf(done, sizeof(done), "%" PRIu64, number_at(p, "transfers"));
-	snprintf(queued, sizeof(queued), "%" PRIu64, number_at(p, "queued"));
-	table_row(
-	    table, (const char *[N_PEER_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"),
-		       text_at(p, "address"), text_at(p, "direction"), text_at(p, "state"),
-		       text_at(p, "fabric"), text_at(p, "device"),
-		       age_since(age, text_at(p, "since")), done, queued, text_at(p, "lastError")});
-}
-
-int
-cmd_peers(const struct options *o, char **args)
-{
-	struct answer answer;
-	struct table *table;
-	const json_t *list, *peer;
-	size_t i;
-	int r = call_once(o, "io.rwriter.ListPeers", json_object(), &answer);
-
-	(void)args;
-	if (r != STATUS_DONE)
-		return r;
-	list = json_object_get(answer.parameters, "peers");
-	if (!o->json && json_array_size(list) == 0)
-		puts("no peers");
-	else if (!o->json) {
-		table = table_new(PEER_COLUMNS, N_PEER_COLUMNS);
-		json_array_foreach(list, i, peer) add_peer(table, peer);
-		r = table_print(table) ? STATUS_DONE : STATUS_FAILED;
-	}
-	answer_done(&answer);
-	return r;
-}
-
-/* ---- disconnect, reload ---- */
-
-int
-cmd_disconnect(const struct options *o, char **args)
-{
-	struct answer answer;
-	uint64_t n;
-	int r = call_once(
-	    o, "io.rwriter.Disconnect", json_pack("{s:o}", "peer", call_text(args[0])), &answer);
-
-	if (r != STATUS_DONE)
-		return r;
-	n = number_at(answer.parameters, "connections");
-	if (!o->json)
-		printf("%s: disconnected, %" PRIu64 " connection%s ended\n", args[0], n,
-		    n == 1 ? "" : "s");
 	answer_done(&answer);
 	return STATUS_DONE;
 }

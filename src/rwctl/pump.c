@@ -13,8 +13,9 @@
 #define DROP_WAIT_MS 1000
 
 struct pump {
-	int in, out; /* out: -1 once all is through, or nobody wants it any more */
-	int error;
+	int in, out;
+	bool done;         /* all is through, or nobody wants it any more */
+	int error;         /* of in */
 	size_t start, end; /* of what is in buf */
 	char buf[256 << 10];
 };
@@ -32,20 +33,13 @@ pump_new(int in, struct pump **ret, int *ret_far_end)
 		return -errno;
 	}
 	pump->in = in;
-	pump->error = 0;
 	pump->out = ends[0];
+	pump->done = false;
+	pump->error = 0;
 	pump->start = pump->end = 0;
 	*ret = pump;
 	*ret_far_end = ends[1];
 	return 0;
-}
-
-static void
-close_out(struct pump *pump)
-{
-	if (pump->out >= 0)
-		close(pump->out);
-	pump->out = -1;
 }
 
 struct pump *
@@ -53,7 +47,7 @@ pump_free(struct pump *pump)
 {
 	if (pump == NULL)
 		return NULL;
-	close_out(pump);
+	close(pump->out);
 	free(pump);
 	return NULL;
 }
@@ -64,7 +58,7 @@ pump_prepare(const struct pump *pump, struct pollfd *pollfd)
 	bool empty = pump->start == pump->end;
 
 	*pollfd = (struct pollfd){.fd = -1};
-	if (pump->out >= 0)
+	if (!pump->done)
 		*pollfd =
 		    (struct pollfd){empty ? pump->in : pump->out, empty ? POLLIN : POLLOUT, 0};
 }
@@ -74,10 +68,16 @@ fill(struct pump *pump)
 {
 	ssize_t n = read(pump->in, pump->buf, sizeof(pump->buf));
 
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 0 : (pump->error = -errno);
-	if (n == 0)
-		close_out(pump);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n < 0) {
+		pump->error = -errno;
+		return pump->error;
+	}
+	if (n == 0) {
+		shutdown(pump->out, SHUT_WR);
+		pump->done = true;
+	}
 	pump->start = 0;
 	pump->end = n;
 	return 0;
@@ -92,13 +92,13 @@ drain(struct pump *pump)
 	if (n >= 0)
 		pump->start += n;
 	else if (errno != EINTR && errno != EAGAIN)
-		close_out(pump); /* the daemon has dropped its end: its answer says why */
+		pump->done = true; /* the daemon has dropped its end: its answer says why */
 }
 
 int
 pump_step(struct pump *pump, short events)
 {
-	if (events == 0 || pump->out < 0)
+	if (events == 0 || pump->done)
 		return 0;
 	if (pump->start == pump->end)
 		return fill(pump);
@@ -106,17 +106,16 @@ pump_step(struct pump *pump, short events)
 	return 0;
 }
 
+int
+pump_error(const struct pump *pump)
+{
+	return pump->error;
+}
+
 void
 pump_await_drop(struct pump *pump)
 {
 	struct pollfd pollfd = {pump->out, 0, 0}; /* POLLHUP needs no asking */
 
-	if (pump->out >= 0)
-		poll(&pollfd, 1, DROP_WAIT_MS);
-}
-
-int
-pump_error(const struct pump *pump)
-{
-	return pump->error;
+	poll(&pollfd, 1, DROP_WAIT_MS);
 }

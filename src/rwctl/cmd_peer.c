@@ -1,0 +1,73 @@
+/* cmd_peer.c -- rwctl peers, disconnect */
+
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "rwctl/age.h"
+#include "rwctl/call.h"
+#include "rwctl/listing.h"
+
+static const struct column COLUMNS[] = {
+    {"PEER", false},
+    {"NAME", false},
+    {"ADDRESS", false},
+    {"WAY", false},
+    {"STATE", false},
+    {"FABRIC", false},
+    {"DEVICE", false},
+    {"AGE", true},
+    {"DONE", true},
+    {"QUEUED", true},
+    {"LAST ERROR", false},
+};
+
+#define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
+
+static void
+add_peer(struct table *table, const json_t *p)
+{
+	char age[AGE_MAX], done[24], queued[24];
+
+	snprintf(done, sizeof(done), "%" PRIu64, number_at(p, "transfers"));
+	snprintf(queued, sizeof(queued), "%" PRIu64, number_at(p, "queued"));
+	table_row(
+	    table, (const char *[N_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"),
+		       text_at(p, "address"), text_at(p, "direction"), text_at(p, "state"),
+		       text_at(p, "fabric"), text_at(p, "device"),
+		       age_since(age, text_at(p, "since")), done, queued, text_at(p, "lastError")});
+}
+
+static const struct listing PEERS = {
+    .method = "io.rwriter.ListPeers",
+    .key = "peers",
+    .columns = COLUMNS,
+    .n_columns = N_COLUMNS,
+    .add = add_peer,
+};
+
+int
+cmd_peers(const struct options *o, char **args)
+{
+	(void)args;
+	return listing_show(&PEERS, o);
+}
+
+int
+cmd_disconnect(const struct options *o, char **args)
+{
+	struct answer answer;
+	uint64_t n;
+	int r = call_once(
+	    o, "io.rwriter.Disconnect", json_pack("{s:o}", "peer", call_text(args[0])), &answer);
+
+	if (r != STATUS_DONE)
+		return r;
+	n = number_at(answer.parameters, "connections");
+	if (!o->json)
+		printf("%s: disconnected, %" PRIu64 " connection%s ended\n", args[0], n,
+		    n == 1 ? "" : "s");
+	answer_done(&answer);
+	return STATUS_DONE;
+}
