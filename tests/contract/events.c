@@ -137,7 +137,7 @@ bench_event(void *arg, const struct fabric_event *e)
 	    [FABRIC_PORT_UP] = on_port_up,
 	    [FABRIC_PORT_DOWN] = on_port_down,
 	    [FABRIC_REQUEST] = on_request,
-	    [FABRIC_CLOSED] = NULL,
+	    [FABRIC_CLOSED] = NULL, /* the last: the table covers all types */
 	};
 	static void (*const of_end[])(struct end *, const struct fabric_event *) = {
 	    [FABRIC_RESOLVED] = on_resolved,

@@ -25,25 +25,32 @@ struct fake_knobs {
 	bool fail_later;
 	unsigned ops; /* counted so far; set to 0 with fail_at */
 
-	bool cut; /* nothing gets through: writes vanish but are WRITTEN, requests vanish, and no
-		   * side hears that the other has ended, not even when the cut is mended */
-	bool drop_remote_write; /* the next mem_add that asks for REMOTE_WRITE does not get it (used
-				   up) */
-	bool iwarp; /* like siw: ends are UNKNOWN, and a passive side that writes first breaks it */
-	bool hints; /* ARRIVED comes, and describe() says that it is not polled */
-	unsigned late_payload; /* writes of more than 64 bytes land so many turns later than those
-				  after them */
-	unsigned late_established; /* turns by which the passive ESTABLISHED is late: writes land
-				      before */
-	unsigned late_mem;         /* turns by which MEM_READY and MEM_GONE are late */
+	/* Nothing gets through: writes vanish but are WRITTEN, requests vanish, and no side hears
+	 * that the other has ended, not even when the cut is mended. */
+	bool cut;
+	/* The next mem_add that asks for REMOTE_WRITE does not get it; used up by that. */
+	bool drop_remote_write;
+	/* Like siw: ends are UNKNOWN, and a passive side that writes first breaks the connection.
+	 */
+	bool iwarp;
+	/* ARRIVED comes, and describe() says that it is not polled. */
+	bool hints;
 
-	unsigned
-	    depth; /* writes of one connection that are posted and not WRITTEN; from connect on */
-	unsigned batch;    /* so many writes share a WRITTEN, or all there are */
-	size_t turn_bytes; /* land per turn and connection: a long write takes many turns */
-	uint64_t receive_completions; /* what describe() says */
-	const struct sockaddr
-	    *from; /* source of the next connections; NULL: the address they go to */
+	/* Turns by which these are late: writes of more than 64 bytes (those after them overtake),
+	 * the passive ESTABLISHED (writes land before), MEM_READY and MEM_GONE. */
+	unsigned late_payload, late_established, late_mem;
+
+	/* Writes of one connection that are posted and not WRITTEN; counts from connect on. */
+	unsigned depth;
+	/* So many writes share a WRITTEN, or all there are. */
+	unsigned batch;
+	/* What lands per turn and connection: a long write takes many turns. */
+	size_t turn_bytes;
+
+	/* What describe() says. */
+	uint64_t receive_completions;
+	/* Source of the next connections; NULL: the address that they go to. */
+	const struct sockaddr *from;
 };
 
 #define FAKE_DEFAULTS                                             \
