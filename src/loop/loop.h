@@ -34,8 +34,8 @@ struct loop_task {
 	void (*fn)(struct loop_task *task);
 };
 
-/* 0, or -ENOMEM. The free functions accept NULL and return NULL; loop_free() runs what is still deferred
- * and buried, everything else is gone by then. */
+/* 0, or -ENOMEM. The free functions accept NULL and return NULL; loop_free() runs what is still
+ * deferred and buried, everything else is gone by then. */
 int loop_new(struct loop **ret);
 struct loop *loop_free(struct loop *loop);
 
@@ -48,10 +48,11 @@ void loop_stop(struct loop *loop);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t loop_now(void);
 
-/* Watches fd (borrowed) for events, level-triggered, until changed or freed. 0, or -ENOMEM. A callback may
- * free this or any other. Arming what exists (loop_io_set, loop_timer_set) aborts when memory is out. */
-int loop_io_new(struct loop *loop, int fd, unsigned events, loop_io_fn *fn, void *arg,
-    struct loop_io **ret);
+/* Watches fd (borrowed) for events, level-triggered, until changed or freed. 0, or -ENOMEM. A
+ * callback may free this or any other. Arming what exists (loop_io_set, loop_timer_set) aborts when
+ * memory is out. */
+int loop_io_new(
+    struct loop *loop, int fd, unsigned events, loop_io_fn *fn, void *arg, struct loop_io **ret);
 void loop_io_set(struct loop_io *io, unsigned events);
 struct loop_io *loop_io_free(struct loop_io *io);
 

@@ -27,5 +27,6 @@ void work_submit(struct work *work, struct job *job);
 /* Jobs submitted whose done() has not been called yet. */
 unsigned work_pending(const struct work *work);
 
-/* Waits until every job has run, calls their done(), ends the threads. Accepts NULL, returns NULL. */
+/* Waits until every job has run, calls their done(), ends the threads. NULL is fine; returns NULL.
+ */
 struct work *work_free(struct work *work);
