@@ -165,9 +165,6 @@ cmd_write(const struct options *o, char **args)
 	struct input in;
 	int status = input_open(&in, args[1], o);
 
-	/* The connection gets a lower descriptor than the pump's end: when we are killed the kernel
-	 * closes it first, and the daemon cancels before it can take the end of the stream for the
-	 * end of the file. */
 	if (status == STATUS_DONE)
 		status = call_open(o, &call);
 	if (status == STATUS_DONE) {

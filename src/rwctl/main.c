@@ -123,22 +123,29 @@ print_option(const struct option_def *def)
 }
 
 static void
-print_help(const struct command *command)
+print_commands(void)
 {
-	if (command != NULL)
-		printf("rwctl [OPTION...] %s %s\n  %s\n\n", command->name, command->arguments,
-		    command->summary != NULL ? command->summary : "");
-	else
-		puts("rwctl [OPTION...] COMMAND [ARGUMENT...]\n  speaks to rwriterd\n");
-	for (size_t i = 0; i < N_COMMANDS && command == NULL; i++) {
+	puts("rwctl [OPTION...] COMMAND [ARGUMENT...]\n");
+	for (size_t i = 0; i < N_COMMANDS; i++) {
 		char left[64];
 
 		snprintf(left, sizeof(left), "%s %s", COMMANDS[i].name, COMMANDS[i].arguments);
 		if (COMMANDS[i].summary != NULL)
 			printf("  %-22s  %s\n", left, COMMANDS[i].summary);
 	}
+	puts("\n  rwctl COMMAND --help shows the options of a command");
+}
+
+/* command: NULL shows them all. */
+static void
+print_help(const struct command *command)
+{
 	if (command == NULL)
-		puts("\n  rwctl COMMAND --help shows the options of a command\n");
+		print_commands();
+	else
+		printf("rwctl [OPTION...] %s %s\n\n  %s\n", command->name, command->arguments,
+		    command->summary != NULL ? command->summary : "for the shell");
+	putchar('\n');
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		if (option_is_for(&OPTIONS[i], command))
 			print_option(&OPTIONS[i]);
@@ -211,31 +218,51 @@ set_option(struct options *o, const struct option_def *def, const char *value)
 	return STATUS_DONE;
 }
 
+#define NO_LETTER 256 /* from here on getopt's values are places in OPTIONS */
+
+/* OPTIONS as getopt_long(3) wants them. */
+static void
+make_getopt(struct option longs[N_OPTIONS + 1], char shorts[2 * N_OPTIONS + 1])
+{
+	memset(longs, 0, (N_OPTIONS + 1) * sizeof(longs[0]));
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		const struct option_def *def = &OPTIONS[i];
+		bool argument = def->argument != NULL;
+
+		longs[i] = (struct option){def->name, argument, NULL, NO_LETTER + (int)i};
+		if (def->letter != 0)
+			shorts += sprintf(shorts, "%c%s", def->letter, argument ? ":" : "");
+	}
+	*shorts = '\0';
+}
+
+static size_t
+option_place(int value)
+{
+	size_t i = 0;
+
+	if (value >= NO_LETTER)
+		return value - NO_LETTER;
+	while (OPTIONS[i].letter != value)
+		i++;
+	return i;
+}
+
 /* seen[i]: OPTIONS[i] was given. */
 static int
 parse_options(int argc, char **argv, struct options *o, bool *seen)
 {
-	struct option longs[N_OPTIONS + 1] = {0};
-	char shorts[2 * N_OPTIONS + 1], *s = shorts;
+	struct option longs[N_OPTIONS + 1];
+	char shorts[2 * N_OPTIONS + 1];
 	int value, r = STATUS_DONE;
 
-	for (size_t i = 0; i < N_OPTIONS; i++) {
-		const struct option_def *def = &OPTIONS[i];
-
-		longs[i] = (struct option){def->name, def->argument != NULL, NULL, (int)i + 256};
-		if (def->letter != 0)
-			*s++ = def->letter;
-		if (def->letter != 0 && def->argument != NULL)
-			*s++ = ':';
-	}
-	*s = '\0';
+	make_getopt(longs, shorts);
 	while (r == STATUS_DONE && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		size_t i = value - 256;
+		size_t i;
 
-		if (value == '?')
+		if (value == '?') /* getopt has said it */
 			return STATUS_USAGE;
-		for (i = value >= 256 ? i : 0; value < 256 && OPTIONS[i].letter != value; i++)
-			;
+		i = option_place(value);
 		seen[i] = true;
 		r = set_option(o, &OPTIONS[i], optarg);
 	}
