@@ -314,6 +314,17 @@ take_line(struct channel *ch)
 	return true;
 }
 
+/* A record counts as consumed when the owner is ready for the next: its payload is verified then.
+ */
+static void
+acknowledge(struct channel *ch)
+{
+	if (ch->paused || ch->line.consumed == ch->in.next_seq - 1)
+		return;
+	ch->line.consumed = ch->in.next_seq - 1;
+	channel_line(ch);
+}
+
 static const char *
 record_error_text(int error)
 {
@@ -334,9 +345,8 @@ take_record(struct channel *ch)
 		return false;
 	}
 	ch->heard_at = loop_now();
-	ch->line.consumed = r.seq;
-	channel_line(ch);
 	ch->ops->record(ch, &r, ch->blob);
+	acknowledge(ch);
 	return true;
 }
 
@@ -376,8 +386,10 @@ void
 channel_pause(struct channel *ch, bool paused)
 {
 	ch->paused = paused;
-	if (!paused && ch->phase == CHANNEL_UP)
-		poll_entry_kick(&ch->poll);
+	if (paused || ch->phase != CHANNEL_UP)
+		return;
+	acknowledge(ch);
+	poll_entry_kick(&ch->poll);
 }
 
 /* ---- beats ---- */

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "core/admission.h"
 #include "core/arrival.h"
@@ -316,7 +315,6 @@ accept_now(struct channel *ch, int error, const char *detail)
 		reply.tail_rkey = ch->in_reg.mem->rkey;
 		reply.tail_addr = ch->in_reg.mem->remote_addr;
 		memcpy(reply.boot_id, in->core->boot_id, sizeof(reply.boot_id));
-		random_bytes(reply.nonce, sizeof(reply.nonce));
 		rwp_reply_encode(&reply, data);
 		set_state(in, INBOUND_ACCEPTING);
 		error = ch->conn->fabric->ops->accept(ch->conn, data, sizeof(data));

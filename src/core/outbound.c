@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "core/channel.h"
 #include "core/dial.h"
@@ -371,7 +370,6 @@ send_request(struct outbound *ob)
 	};
 	uint8_t data[sizeof(request)];
 
-	random_bytes(request.nonce, sizeof(request.nonce));
 	rwp_request_encode(&request, data);
 	set_state(ob, OUTBOUND_CONNECTING);
 	return ch->conn->fabric->ops->request(ch->conn, data, sizeof(data));

@@ -59,7 +59,7 @@ sender_done(struct sender *s)
 bool
 sender_fits(const struct sender *s, uint64_t length)
 {
-	if (s->state != SENDER_IDLE || length > s->grant->size)
+	if (s->state != SENDER_IDLE)
 		return false;
 	return s->memory == NULL || length <= s->chunk_size || s->chunk_size > SMALL;
 }

@@ -56,7 +56,7 @@ void sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *g
 /* All jobs and registrations are gone (the channel's owner.gone). */
 void sender_done(struct sender *s);
 
-/* A transfer of this length (UINT64_MAX: unknown) can go this way without waiting. */
+/* Idle, and its segments suit a transfer of this length (UINT64_MAX: unknown). */
 bool sender_fits(const struct sender *s, uint64_t length);
 /* Begins: transfer_failed(), perhaps from inside this call, or transfer_sending() ... in later
  * turns. */

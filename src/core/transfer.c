@@ -361,8 +361,8 @@ transfer_fail(struct transfer *t, const struct failure *why)
 		describe(t, ob);
 		outbound_detach(ob, RWP_E_ABORTED);
 	}
-	log_warning("transfer %u: %s to %s: %s: %s", t->view.id, t->view.name, t->view.peer,
-	    STATES[why->state], t->view.text);
+	log_warning("transfer %u of %s: %s: %s %s", t->view.id, t->view.name, STATES[why->state],
+	    t->view.peer, t->view.text);
 	finish(t, why->state);
 }
 

@@ -99,8 +99,8 @@ conn_param(const struct verbs_conn *c, const void *data, size_t len)
 	return (struct rdma_conn_param){
 	    .private_data = data,
 	    .private_data_len = (uint8_t)len,
-	    .responder_resources = attr->max_qp_rd_atom > 0,
-	    .initiator_depth = attr->max_qp_init_rd_atom > 0,
+	    .responder_resources = c->device->iwarp && attr->max_qp_rd_atom > 0,
+	    .initiator_depth = c->device->iwarp && attr->max_qp_init_rd_atom > 0,
 	    .retry_count = RETRY_COUNT,
 	};
 }

@@ -173,6 +173,13 @@ stream(void **state)
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
 	world_check(w, 3 << 20);
 	free(bytes);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	close(fds[0]);
+	assert_int_equal(world_write_fd(w, &o, "b", "nothing", fds[1]), 0);
+	close(fds[1]);
+	world_wait(w, &o.done, "a stream of nothing", 10);
+	assert_int_equal(o.view.length, 0);
+	assert_int_equal(o.view.region_id, 1); /* on the same connection */
 }
 
 static void
