@@ -11,6 +11,8 @@
 /* Connections (defaults and ceilings of [limits] are in conf/option.c). */
 #define LIMIT_LISTEN_BACKLOG   128 /* connection requests not read yet; neither 0 nor 1: iWARP */
 #define LIMIT_RECORDS_PER_POLL 32  /* records taken from one connection before others get a turn */
+#define LIMIT_HALF_OPEN        64  /* iwarp: TCP connections that have not said what they want */
+#define LIMIT_FAREWELLS        256 /* iwarp: sockets whose end the peer has not confirmed */
 
 #define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
 

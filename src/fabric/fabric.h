@@ -1,7 +1,8 @@
 /* fabric.h -- THE SEAM: what the core asks of a fabric, and what a fabric tells the core
  *
- * A fabric carries one-sided writes. Back ends: verbs (rdma_cm and libibverbs), the in-memory fake
- * of the tests; userspace iWARP is to come. All of them pass one contract suite (tests/contract/).
+ * A fabric carries one-sided writes. Back ends: verbs (rdma_cm and libibverbs), iwarp (in this
+ * process, over TCP), and the in-memory fake of the tests. All of them pass one contract suite
+ * (tests/contract/).
  *
  * Everything here happens on the loop's thread. No operation calls back before it has returned:
  * events come in later turns, or in this turn's deferred tasks.
@@ -100,11 +101,23 @@ typedef void fabric_event_fn(void *arg, const struct fabric_event *event);
 
 /* ---- operations ---- */
 
+struct fabric_options {
+	bool mpa_crc; /* iwarp: demand CRCs in FPDUs; without it they are used if the peer does */
+	unsigned setup_ms; /* iwarp: so long a connection may take to be set up */
+	unsigned dead_ms;  /* iwarp: a peer that answers nothing for so long is dead */
+};
+
+#define FABRIC_OPTIONS_DEFAULTS                                      \
+	{                                                            \
+		.mpa_crc = true, .setup_ms = 10000, .dead_ms = 20000 \
+	}
+
 struct fabric_env {
 	struct loop *loop;
 	struct work *work; /* for what blocks: registering, connecting on iWARP devices */
 	fabric_event_fn *event;
 	void *arg;
+	const struct fabric_options *options; /* copied by open; NULL: the defaults */
 };
 
 struct fabric {
@@ -187,3 +200,4 @@ struct fabric_ops {
 /* The back ends that this build knows, ended by NULL; tests put their own table in. */
 extern const struct fabric_ops *const fabric_builtin[];
 extern const struct fabric_ops fabric_verbs;
+extern const struct fabric_ops fabric_iwarp;

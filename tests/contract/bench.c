@@ -17,15 +17,25 @@
 #include "contract/bench.h"
 #include "loop/loop.h"
 #include "loop/work.h"
+#include "wire/rwp.h"
 
 static const struct fabric_ops *used_ops;
 static struct sockaddr_storage used_address;
+static const struct fabric_options *used_options;
+static bool used_introduce;
 
 void
 bench_use(const struct fabric_ops *ops, const struct sockaddr_storage *address)
 {
 	used_ops = ops;
 	used_address = *address;
+}
+
+void
+bench_mood(const struct fabric_options *options, bool introduce)
+{
+	used_options = options;
+	used_introduce = introduce;
 }
 
 /* Each test has a port of its own: what the one before left in the kernel does not matter. */
@@ -46,7 +56,7 @@ int
 bench_setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	struct fabric_env env = {.event = bench_event, .arg = b};
+	struct fabric_env env = {.event = bench_event, .arg = b, .options = used_options};
 	const char *detail = NULL;
 
 	assert_non_null(b);
@@ -237,18 +247,31 @@ add_both_chunks(struct end *end, size_t len)
 	make_noise(bench_mem_ready(end, SOURCE, len, 0)->addr, len);
 }
 
+/* The first bytes of a request and of a reply. */
+static size_t
+make_word(const struct end *end, uint8_t word[8])
+{
+	struct fabric_info info;
+
+	end->bench->ops->describe(end->conn, &info);
+	memcpy(word, used_introduce ? "RWP1" : "none", 4);
+	memcpy(word + 4, (uint8_t[]){RWP_VERSION, RWP_VERSION, 8, info.kind}, 4);
+	return 8;
+}
+
 struct pair
 bench_pair(struct bench *b, size_t len)
 {
 	struct pair pair;
+	uint8_t word[8];
 
 	if (b->port == NULL)
 		bench_listen(b);
 	pair.active = bench_dial(b);
 	add_both_chunks(pair.active, len);
-	pair.passive = bench_request(pair.active, "hello", 5);
+	pair.passive = bench_request(pair.active, word, make_word(pair.active, word));
 	add_both_chunks(pair.passive, len);
-	bench_accept(pair.passive, "welcome", 7);
+	bench_accept(pair.passive, word, make_word(pair.passive, word));
 	AWAIT_OPEN(pair.active, pair.active->established, "ESTABLISHED on the active side");
 	AWAIT_OPEN(pair.passive, pair.passive->established, "ESTABLISHED on the passive side");
 	return pair;

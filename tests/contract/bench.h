@@ -98,6 +98,9 @@ struct pair {
 
 /* cmocka fixtures: *state is the bench. The operations and the address come from bench_use(). */
 void bench_use(const struct fabric_ops *ops, const struct sockaddr_storage *address);
+/* From now on: what the fabric is opened with (NULL: its defaults), and whether the ends say in
+ * their private data that they are rwriters, and on which fabric. At first they do not. */
+void bench_mood(const struct fabric_options *options, bool introduce);
 int bench_setup(void **state);
 int bench_teardown(void **state);
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
