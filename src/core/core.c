@@ -17,6 +17,7 @@
 #include "core/peer.h"
 #include "core/priv.h"
 #include "core/region.h"
+#include "core/share.h"
 
 static void stop_waiting(void *arg);
 static void tell_changed(struct loop_task *task);
@@ -115,6 +116,8 @@ make_parts(struct core *core)
 	if (error == 0)
 		error = pool_new(
 		    loop, core->env.store, core->conf->pinned_memory, on_quiet, core, &core->pool);
+	if (error == 0)
+		error = share_new(core->env.source, &core->share);
 	if (error == 0)
 		error = poller_new(loop, core->conf, &core->poller);
 	return error;
@@ -231,6 +234,7 @@ core_free(struct core *core)
 	for (unsigned i = 0; i < core->n_fabrics; i++)
 		core->fabrics[i].ops->close(core->fabrics[i].fabric);
 	poller_free(core->poller);
+	share_free(core->share);
 	pool_free(core->pool);
 	loop_timer_free(core->stop_timer);
 	free(core);

@@ -28,6 +28,7 @@ struct core {
 	struct core_fabric fabrics[CORE_FABRICS_MAX];
 	unsigned n_fabrics;
 	struct pool *pool;
+	struct share *share; /* of env.source */
 	struct poller *poller;
 
 	uint8_t boot_id[8];

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "core/share.h"
 #include "core/source.h"
 #include "loop/loop.h"
 
 struct source {
-	struct work *work;
+	struct share *share;
+	uid_t uid;
 	int fd;
 	unsigned holds; /* the owner's, and one for each read under way */
 	struct stat st;
@@ -29,6 +31,7 @@ release(struct source *source)
 {
 	if (--source->holds > 0)
 		return;
+	share_leave(source->share, source->uid);
 	loop_io_free(source->io);
 	close(source->fd);
 	free(source);
@@ -60,18 +63,22 @@ open_source(struct source *source, struct loop *loop, int fd)
 }
 
 int
-source_new(struct loop *loop, struct work *work, int fd, struct source **ret)
+source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct source **ret)
 {
 	struct source *source = calloc(1, sizeof(*source));
 	int error;
 
 	if (source == NULL)
 		return -ENOMEM;
-	source->work = work;
+	source->share = share;
+	source->uid = uid;
 	source->fd = -1;
 	source->holds = 1;
 	error = open_source(source, loop, fd);
+	if (error == 0)
+		error = share_join(share, uid);
 	if (error < 0) {
+		loop_io_free(source->io);
 		if (source->fd >= 0)
 			close(source->fd);
 		free(source);
@@ -166,6 +173,7 @@ done(struct job *job)
 	struct source_read *read = container_of(job, struct source_read, job);
 	struct source *source = read->source;
 
+	share_ended(source->share, source->uid);
 	read->done(read);
 	release(source);
 }
@@ -177,7 +185,7 @@ stream_complete(struct source *source)
 
 	source->pending = NULL;
 	loop_io_set(source->io, 0);
-	work_submit(source->work, &read->job);
+	share_submit(source->share, source->uid, &read->job);
 }
 
 static void
@@ -215,7 +223,7 @@ source_read(struct source *source, struct source_read *read)
 		source->pending = read;
 		loop_io_set(source->io, LOOP_READ);
 	} else {
-		work_submit(source->work, &read->job);
+		share_submit(source->share, source->uid, &read->job);
 	}
 }
 

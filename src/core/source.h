@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "loop/work.h"
 
 struct loop;
+struct share;
 struct source;
 
 struct source_read { /* embedded in its owner, untouched until done */
@@ -32,9 +34,9 @@ struct source_read { /* embedded in its owner, untouched until done */
 	struct job job;
 };
 
-/* Duplicates fd. -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or what the system
- * said. */
-int source_new(struct loop *loop, struct work *work, int fd, struct source **ret);
+/* Duplicates fd; uid: whose it is. -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or
+ * what the system said. */
+int source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct source **ret);
 /* The owner's hold ends: a stream's pending read is done with -ECANCELED. Accepts NULL, returns
  * NULL. */
 struct source *source_free(struct source *source);

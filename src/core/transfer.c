@@ -213,7 +213,7 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 	loop_task_init(&t->grave, bury);
 	result = make_timers(t);
 	if (result == 0)
-		result = source_new(core->env.loop, core->env.source, r->fd, &t->source);
+		result = source_new(core->env.loop, core->share, r->uid, r->fd, &t->source);
 	if (result == -EINVAL)
 		snprintf(
 		    error, size, "the descriptor is neither a regular file nor a stream socket");

@@ -155,6 +155,12 @@ work_submit(struct work *work, struct job *job)
 }
 
 unsigned
+work_threads(const struct work *work)
+{
+	return work->n_threads;
+}
+
+unsigned
 work_pending(const struct work *work)
 {
 	return work->pending;

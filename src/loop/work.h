@@ -24,6 +24,8 @@ int work_new(struct loop *loop, const char *name, unsigned threads, struct work 
 /* First in, first out; cannot fail. */
 void work_submit(struct work *work, struct job *job);
 
+unsigned work_threads(const struct work *work);
+
 /* Jobs submitted whose done() has not been called yet. */
 unsigned work_pending(const struct work *work);
 
