@@ -6,4 +6,4 @@
 
 #include "fabric/fabric.h"
 
-const struct fabric_ops *const fabric_builtin[] = {&fabric_verbs, NULL};
+const struct fabric_ops *const fabric_builtin[] = {&fabric_verbs, &fabric_iwarp, NULL};
