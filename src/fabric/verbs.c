@@ -76,7 +76,7 @@ dispatch(struct verbs *v, const struct cm_event *e)
 	if (port != NULL)
 		verbs_port_event(port, e);
 	else
-		conn_event(e->id->context, e);
+		verbs_conn_event(e->id->context, e);
 }
 
 /* An event that is not acknowledged blocks the destruction of its id for ever. */
@@ -155,7 +155,7 @@ verbs_close(struct fabric *f)
 		return;
 	assert(list_empty(&v->ports) && v->n_conns == 0);
 	list_for_each (c, &v->lingering, struct verbs_conn, lingering)
-		conn_finish(c);
+		verbs_conn_finish(c);
 	loop_io_free(v->io);
 	if (v->channel != NULL)
 		rdma_destroy_event_channel(v->channel);

@@ -109,7 +109,7 @@ struct verbs_conn {
 	struct loop_timer *timer;
 	struct loop_task closing, grave;
 
-	struct verbs_device *device; /* NULL before conn_prepare() */
+	struct verbs_device *device; /* NULL before verbs_conn_prepare() */
 	struct list node;            /* in device->conns */
 	struct list lingering;       /* in verbs->lingering */
 	struct ibv_pd *pd;
@@ -155,33 +155,33 @@ void verbs_port_event(struct verbs_port *p, const struct cm_event *e);
 
 /* ---- verbs_conn.c ---- */
 
-struct verbs_conn *conn_new(struct verbs *v, enum conn_state state, void *owner);
+struct verbs_conn *verbs_conn_new(struct verbs *v, enum conn_state state, void *owner);
 void verbs_stop(struct fabric_conn *base);
 void verbs_conn_free(struct fabric_conn *base);
 void verbs_describe(struct fabric_conn *base, struct fabric_info *ret);
-void conn_set_state(struct verbs_conn *c, enum conn_state state);
-const char *conn_state_name(const struct verbs_conn *c);
+void verbs_conn_set_state(struct verbs_conn *c, enum conn_state state);
+const char *verbs_conn_state_name(const struct verbs_conn *c);
 /* Notes what the id has learnt about both ends. */
-void conn_note_ends(struct verbs_conn *c);
+void verbs_conn_note_ends(struct verbs_conn *c);
 /* The device is held and there is a PD; 0, or a negative errno and the connection ends. */
-int conn_prepare(struct verbs_conn *c);
+int verbs_conn_prepare(struct verbs_conn *c);
 /* The connection ends at the end of this turn. Only the first cause counts, but any is better than
  * unknown. */
-void conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
+void verbs_conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for an errno, which becomes the cause. */
-void conn_end_errno(struct verbs_conn *c, const char *what, int error);
+void verbs_conn_end_errno(struct verbs_conn *c, const char *what, int error);
 /* It has ended, and an event that says why may still be on its way: wait for it a moment. */
-void conn_end_unexplained(struct verbs_conn *c, const char *detail);
+void verbs_conn_end_unexplained(struct verbs_conn *c, const char *detail);
 /* That event, or the peer's answer to our own end, is there: nothing is left to wait for. */
-void conn_end_wait(struct verbs_conn *c);
+void verbs_conn_end_wait(struct verbs_conn *c);
 /* An iWARP device has shaken hands, or given up. */
-void conn_end_handshake(struct verbs_conn *c);
+void verbs_conn_end_handshake(struct verbs_conn *c);
 /* After CLOSED: lets go of everything, if it has to be of a handshake that is not over. */
-void conn_finish(struct verbs_conn *c);
+void verbs_conn_finish(struct verbs_conn *c);
 /* Lets go of what must outlive the last memory. Does nothing before CLOSED, or while memory is
  * left. */
-void conn_release(struct verbs_conn *c);
+void verbs_conn_release(struct verbs_conn *c);
 
 /* ---- verbs_cm.c ---- */
 
@@ -191,16 +191,17 @@ int verbs_request(struct fabric_conn *base, const void *data, size_t len);
 int verbs_accept(struct fabric_conn *base, const void *data, size_t len);
 void verbs_reject(struct fabric_conn *base, const void *data, size_t len);
 /* The passive side of a request; takes the id. NULL: no memory, the id is still the caller's. */
-struct verbs_conn *conn_new_passive(struct verbs *v, struct rdma_cm_id *id);
-void conn_event(struct verbs_conn *c, const struct cm_event *e);
+struct verbs_conn *verbs_conn_new_passive(struct verbs *v, struct rdma_cm_id *id);
+void verbs_conn_event(struct verbs_conn *c, const struct cm_event *e);
 /* rdma_connect, as a job, has returned. */
-void conn_join_done(struct verbs_conn *c, int error);
+void verbs_conn_join_done(struct verbs_conn *c, int error);
 
 /* ---- verbs_join.c ---- */
 
 /* The signal that interrupts rdma_connect; 0 or a negative errno. */
 int join_init(void);
-/* Does rdma_connect on a worker; conn_join_done() follows unless it is cancelled. 0 or -ENOMEM. */
+/* Does rdma_connect on a worker; verbs_conn_join_done() follows unless it is cancelled. 0 or
+ * -ENOMEM. */
 int join_start(struct verbs_conn *c, const struct rdma_conn_param *param);
 /* True: nobody uses the id any more. False: interrupted, call again until it is true. */
 bool join_cancel(struct verbs_conn *c);

@@ -49,18 +49,18 @@ end_unresolved(struct verbs_conn *c, int error)
 	text_address(ip, (const struct sockaddr *)&c->info.remote);
 	device_names(devices, sizeof(devices));
 	if (error == -ENODEV || error == -EADDRNOTAVAIL)
-		conn_end(c, FABRIC_CAUSE_DEVICE,
+		verbs_conn_end(c, FABRIC_CAUSE_DEVICE,
 		    "no RDMA device leads to %s (RDMA devices here: %s); a machine reaches itself "
 		    "by the address of its device, not by 127.0.0.1",
 		    ip, devices);
 	else
-		conn_end_errno(c, ip, error);
+		verbs_conn_end_errno(c, ip, error);
 }
 
 int
 verbs_connect(struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret)
 {
-	struct verbs_conn *c = conn_new((struct verbs *)f, CONN_RESOLVING, owner);
+	struct verbs_conn *c = verbs_conn_new((struct verbs *)f, CONN_RESOLVING, owner);
 	int r;
 
 	if (c == NULL)
@@ -78,15 +78,15 @@ verbs_connect(struct fabric *f, const struct sockaddr *to, void *owner, struct f
 /* ---- the handshake ---- */
 
 struct verbs_conn *
-conn_new_passive(struct verbs *v, struct rdma_cm_id *id)
+verbs_conn_new_passive(struct verbs *v, struct rdma_cm_id *id)
 {
-	struct verbs_conn *c = conn_new(v, CONN_REQUESTED, NULL);
+	struct verbs_conn *c = verbs_conn_new(v, CONN_REQUESTED, NULL);
 
 	if (c == NULL)
 		return NULL;
 	c->id = id;
 	id->context = c;
-	conn_note_ends(c);
+	verbs_conn_note_ends(c);
 	return c;
 }
 
@@ -118,27 +118,27 @@ verbs_request(struct fabric_conn *base, const void *data, size_t len)
 	if (r < 0)
 		return r;
 	param = conn_param(c, data, len);
-	conn_set_state(c, CONN_CONNECTING);
+	verbs_conn_set_state(c, CONN_CONNECTING);
 	if (c->device->iwarp)
 		r = join_start(c, &param);
 	else
 		r = rdma_connect(c->id, &param) == 0 ? 0 : -errno;
 	if (r < 0)
-		conn_end_errno(c, "rdma_connect", r);
+		verbs_conn_end_errno(c, "rdma_connect", r);
 	return r;
 }
 
 void
-conn_join_done(struct verbs_conn *c, int error)
+verbs_conn_join_done(struct verbs_conn *c, int error)
 {
 	char peer[TEXT_ADDRESS_MAX];
 
 	loop_io_set(c->io, LOOP_READ);
 	c->shaking = error == 0;
 	if (error < 0)
-		conn_end_errno(
+		verbs_conn_end_errno(
 		    c, text_address_port(peer, (const struct sockaddr *)&c->info.remote), error);
-	conn_end_wait(c);
+	verbs_conn_end_wait(c);
 }
 
 int
@@ -154,16 +154,16 @@ verbs_accept(struct fabric_conn *base, const void *data, size_t len)
 	if (r < 0)
 		return r;
 	param = conn_param(c, data, len);
-	conn_set_state(c, CONN_ACCEPTING);
+	verbs_conn_set_state(c, CONN_ACCEPTING);
 	if (rdma_accept(c->id, &param) == 0) {
 		c->shaking = c->device->iwarp;
 		return 0;
 	}
 	r = -errno;
 	if (r == -EINVAL || r == -ENOTCONN || r == -ECONNRESET)
-		conn_end(c, FABRIC_CAUSE_PEER, "the peer gave up before it was accepted");
+		verbs_conn_end(c, FABRIC_CAUSE_PEER, "the peer gave up before it was accepted");
 	else
-		conn_end_errno(c, "rdma_accept", r);
+		verbs_conn_end_errno(c, "rdma_accept", r);
 	return r;
 }
 
@@ -174,7 +174,7 @@ verbs_reject(struct fabric_conn *base, const void *data, size_t len)
 
 	if (c->state == CONN_REQUESTED)
 		rdma_reject(c->id, data, (uint8_t)len);
-	conn_end(c, FABRIC_CAUSE_LOCAL, "rejected");
+	verbs_conn_end(c, FABRIC_CAUSE_LOCAL, "rejected");
 }
 
 /* ---- CM events ---- */
@@ -199,8 +199,8 @@ on_address(struct verbs_conn *c, const struct cm_event *e)
 		end_unresolved(c, -ENODEV);
 		return;
 	}
-	conn_set_state(c, CONN_ROUTING);
-	conn_note_ends(c);
+	verbs_conn_set_state(c, CONN_ROUTING);
+	verbs_conn_note_ends(c);
 	if (rdma_resolve_route(c->id, RESOLVE_TIMEOUT_MS) != 0)
 		end_unresolved(c, -errno);
 }
@@ -208,7 +208,7 @@ on_address(struct verbs_conn *c, const struct cm_event *e)
 static void
 on_route(struct verbs_conn *c, const struct cm_event *e)
 {
-	conn_set_state(c, CONN_RESOLVED);
+	verbs_conn_set_state(c, CONN_RESOLVED);
 	emit(c, FABRIC_RESOLVED, e);
 }
 
@@ -221,8 +221,8 @@ on_unresolved(struct verbs_conn *c, const struct cm_event *e)
 static void
 on_established(struct verbs_conn *c, const struct cm_event *e)
 {
-	conn_set_state(c, CONN_ESTABLISHED);
-	conn_note_ends(c);
+	verbs_conn_set_state(c, CONN_ESTABLISHED);
+	verbs_conn_note_ends(c);
 	emit(c, FABRIC_ESTABLISHED, e);
 }
 
@@ -241,15 +241,16 @@ on_rejected(struct verbs_conn *c, const struct cm_event *e)
 
 	text_address_port(peer, (const struct sockaddr *)&c->info.remote);
 	if (!c->active) {
-		conn_end(c, FABRIC_CAUSE_PEER, "the peer took its request back (%d)", e->status);
+		verbs_conn_end(
+		    c, FABRIC_CAUSE_PEER, "the peer took its request back (%d)", e->status);
 	} else if (has_word(c, e)) {
 		memcpy(c->word, e->data, e->data_len);
 		c->word_len = e->data_len;
-		conn_end(c, FABRIC_CAUSE_REFUSED, "%s refused", peer);
+		verbs_conn_end(c, FABRIC_CAUSE_REFUSED, "%s refused", peer);
 	} else if (e->status == 8 || e->status == -ECONNREFUSED) {
-		conn_end(c, FABRIC_CAUSE_REFUSED, "%s refused: nobody listens there", peer);
+		verbs_conn_end(c, FABRIC_CAUSE_REFUSED, "%s refused: nobody listens there", peer);
 	} else {
-		conn_end(c, FABRIC_CAUSE_REFUSED,
+		verbs_conn_end(c, FABRIC_CAUSE_REFUSED,
 		    "%s refused (reason %d of its connection manager)", peer, e->status);
 	}
 }
@@ -257,7 +258,7 @@ on_rejected(struct verbs_conn *c, const struct cm_event *e)
 static void
 on_failed(struct verbs_conn *c, const struct cm_event *e)
 {
-	conn_end_errno(c, rdma_event_str(e->type), e->status < 0 ? e->status : -EPROTO);
+	verbs_conn_end_errno(c, rdma_event_str(e->type), e->status < 0 ? e->status : -EPROTO);
 }
 
 /* In an established connection: kernels from 6.0 on report that the neighbour changed. */
@@ -269,9 +270,9 @@ on_unreachable(struct verbs_conn *c, const struct cm_event *e)
 	(void)e;
 	text_address(ip, (const struct sockaddr *)&c->info.remote);
 	if (c->state == CONN_ESTABLISHED)
-		conn_end(c, FABRIC_CAUSE_TIMEOUT, "the path to %s was lost", ip);
+		verbs_conn_end(c, FABRIC_CAUSE_TIMEOUT, "the path to %s was lost", ip);
 	else
-		conn_end(c, FABRIC_CAUSE_TIMEOUT, "%s does not answer", ip);
+		verbs_conn_end(c, FABRIC_CAUSE_TIMEOUT, "%s does not answer", ip);
 }
 
 /* What is known better is still in the queues. iWARP does not say whether the peer closed the
@@ -285,25 +286,26 @@ on_disconnected(struct verbs_conn *c, const struct cm_event *e)
 		device_poll_async(c->device);
 	}
 	if (c->info.kind == RWP_FABRIC_VERBS_IWARP && c->queue.posted > 0)
-		conn_end(c, FABRIC_CAUSE_UNKNOWN,
+		verbs_conn_end(c, FABRIC_CAUSE_UNKNOWN,
 		    "the peer ended the connection, or refused a write (iWARP does not say which)");
 	else
-		conn_end(c, FABRIC_CAUSE_PEER, "the peer ended the connection");
-	conn_end_wait(c);
+		verbs_conn_end(c, FABRIC_CAUSE_PEER, "the peer ended the connection");
+	verbs_conn_end_wait(c);
 }
 
 static void
 on_device_removal(struct verbs_conn *c, const struct cm_event *e)
 {
 	(void)e;
-	conn_end(c, FABRIC_CAUSE_DEVICE, "the RDMA device %s is gone", c->info.device);
+	verbs_conn_end(c, FABRIC_CAUSE_DEVICE, "the RDMA device %s is gone", c->info.device);
 }
 
 static void
 on_address_change(struct verbs_conn *c, const struct cm_event *e)
 {
 	(void)e;
-	conn_end(c, FABRIC_CAUSE_DEVICE, "%s: the address moved to another device", c->info.device);
+	verbs_conn_end(
+	    c, FABRIC_CAUSE_DEVICE, "%s: the address moved to another device", c->info.device);
 }
 
 #define IN(state)   (1U << (state))
@@ -345,12 +347,12 @@ ends_handshake(const struct cm_event *e)
 }
 
 void
-conn_event(struct verbs_conn *c, const struct cm_event *e)
+verbs_conn_event(struct verbs_conn *c, const struct cm_event *e)
 {
-	log_debug(
-	    "verbs: %s (%d) while %s", rdma_event_str(e->type), e->status, conn_state_name(c));
+	log_debug("verbs: %s (%d) while %s", rdma_event_str(e->type), e->status,
+	    verbs_conn_state_name(c));
 	if (e->type < sizeof(RULES) / sizeof(RULES[0]) && RULES[e->type].states & IN(c->state))
 		RULES[e->type].act(c, e);
 	if (ends_handshake(e))
-		conn_end_handshake(c);
+		verbs_conn_end_handshake(c);
 }

@@ -39,7 +39,7 @@ static const char *const STATES[] = {
 };
 
 void
-conn_set_state(struct verbs_conn *c, enum conn_state state)
+verbs_conn_set_state(struct verbs_conn *c, enum conn_state state)
 {
 	char peer[TEXT_ADDRESS_MAX];
 
@@ -50,7 +50,7 @@ conn_set_state(struct verbs_conn *c, enum conn_state state)
 }
 
 const char *
-conn_state_name(const struct verbs_conn *c)
+verbs_conn_state_name(const struct verbs_conn *c)
 {
 	return STATES[c->state];
 }
@@ -61,7 +61,7 @@ static void
 begin_end(struct verbs_conn *c, enum fabric_cause cause)
 {
 	c->cause = cause;
-	conn_set_state(c, CONN_ENDING);
+	verbs_conn_set_state(c, CONN_ENDING);
 }
 
 /* A second cause counts only where the first is a guess. */
@@ -74,7 +74,7 @@ may_end(const struct verbs_conn *c, enum fabric_cause cause)
 }
 
 void
-conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
+verbs_conn_end(struct verbs_conn *c, enum fabric_cause cause, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -108,13 +108,13 @@ errno_cause(int error)
 }
 
 void
-conn_end_errno(struct verbs_conn *c, const char *what, int error)
+verbs_conn_end_errno(struct verbs_conn *c, const char *what, int error)
 {
-	conn_end(c, errno_cause(error), "%s: %s", what, strerror(-error));
+	verbs_conn_end(c, errno_cause(error), "%s: %s", what, strerror(-error));
 }
 
 void
-conn_end_unexplained(struct verbs_conn *c, const char *detail)
+verbs_conn_end_unexplained(struct verbs_conn *c, const char *detail)
 {
 	if (!may_end(c, FABRIC_CAUSE_UNKNOWN))
 		return;
@@ -124,7 +124,7 @@ conn_end_unexplained(struct verbs_conn *c, const char *detail)
 }
 
 void
-conn_end_wait(struct verbs_conn *c)
+verbs_conn_end_wait(struct verbs_conn *c)
 {
 	if (c->state == CONN_ENDING)
 		verbs_defer(c->verbs, &c->closing);
@@ -141,7 +141,7 @@ hang_up(struct verbs_conn *c)
 }
 
 void
-conn_release(struct verbs_conn *c)
+verbs_conn_release(struct verbs_conn *c)
 {
 	if (c->state != CONN_CLOSED || c->n_mems > 0 || c->shaking)
 		return;
@@ -174,14 +174,14 @@ emit_closed(struct verbs_conn *c)
 }
 
 void
-conn_finish(struct verbs_conn *c)
+verbs_conn_finish(struct verbs_conn *c)
 {
 	c->shaking = false;
 	loop_undefer(&c->closing);
 	list_del(&c->lingering);
 	hang_up(c);
 	queue_close(c);
-	conn_release(c);
+	verbs_conn_release(c);
 	if (c->freed)
 		verbs_bury(c->verbs, &c->grave);
 }
@@ -201,11 +201,11 @@ close_conn(struct verbs_conn *c)
 		return;
 	}
 	loop_timer_clear(c->timer);
-	conn_set_state(c, CONN_CLOSED);
+	verbs_conn_set_state(c, CONN_CLOSED);
 	if (c->shaking)
 		queue_disable(c);
 	else
-		conn_finish(c);
+		verbs_conn_finish(c);
 	emit_closed(c);
 }
 
@@ -215,13 +215,13 @@ on_closing(struct loop_task *task)
 	struct verbs_conn *c = container_of(task, struct verbs_conn, closing);
 
 	if (c->state == CONN_CLOSED)
-		conn_finish(c);
+		verbs_conn_finish(c);
 	else
 		close_conn(c);
 }
 
 void
-conn_end_handshake(struct verbs_conn *c)
+verbs_conn_end_handshake(struct verbs_conn *c)
 {
 	if (c->shaking && c->state == CONN_CLOSED)
 		verbs_defer(c->verbs, &c->closing);
@@ -240,7 +240,7 @@ verbs_stop(struct fabric_conn *base)
 	struct verbs_conn *c = (struct verbs_conn *)base;
 
 	if (c->state == CONN_ENDING) {
-		conn_end_wait(c);
+		verbs_conn_end_wait(c);
 	} else if (c->state == CONN_ESTABLISHED) {
 		snprintf(c->detail, sizeof(c->detail), "stopped");
 		begin_end(c, FABRIC_CAUSE_LOCAL);
@@ -249,7 +249,7 @@ verbs_stop(struct fabric_conn *base)
 	} else {
 		if (c->state == CONN_REQUESTED)
 			rdma_reject(c->id, NULL, 0);
-		conn_end(c, FABRIC_CAUSE_LOCAL, "stopped");
+		verbs_conn_end(c, FABRIC_CAUSE_LOCAL, "stopped");
 	}
 }
 
@@ -265,7 +265,7 @@ on_grave(struct loop_task *task)
 }
 
 struct verbs_conn *
-conn_new(struct verbs *v, enum conn_state state, void *owner)
+verbs_conn_new(struct verbs *v, enum conn_state state, void *owner)
 {
 	struct verbs_conn *c = calloc(1, sizeof(*c));
 
@@ -290,7 +290,7 @@ conn_new(struct verbs *v, enum conn_state state, void *owner)
 }
 
 void
-conn_note_ends(struct verbs_conn *c)
+verbs_conn_note_ends(struct verbs_conn *c)
 {
 	c->info.local = c->id->route.addr.src_storage;
 	c->info.remote = c->id->route.addr.dst_storage;
@@ -300,7 +300,7 @@ conn_note_ends(struct verbs_conn *c)
 }
 
 int
-conn_prepare(struct verbs_conn *c)
+verbs_conn_prepare(struct verbs_conn *c)
 {
 	int r = 0;
 
@@ -315,7 +315,7 @@ conn_prepare(struct verbs_conn *c)
 		r = c->pd != NULL ? 0 : -errno;
 	}
 	if (r < 0)
-		conn_end(c, FABRIC_CAUSE_DEVICE, "%s: cannot set up a protection domain: %s",
+		verbs_conn_end(c, FABRIC_CAUSE_DEVICE, "%s: cannot set up a protection domain: %s",
 		    c->info.device, strerror(-r));
 	return r;
 }
@@ -340,5 +340,5 @@ verbs_conn_free(struct fabric_conn *base)
 	if (c->shaking)
 		list_add_tail(&c->verbs->lingering, &c->lingering);
 	else
-		conn_finish(c);
+		verbs_conn_finish(c);
 }

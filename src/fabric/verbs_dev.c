@@ -41,16 +41,16 @@ end_all(struct verbs_device *d, enum fabric_cause cause, const char *text)
 	struct verbs_conn *c;
 
 	list_for_each (c, &d->conns, struct verbs_conn, node)
-		conn_end(c, cause, "%s: %s", c->info.device, text);
+		verbs_conn_end(c, cause, "%s: %s", c->info.device, text);
 }
 
 static void
 end_one(struct verbs_conn *c, enum fabric_cause cause, const char *text)
 {
 	if (cause == FABRIC_CAUSE_UNKNOWN)
-		conn_end_unexplained(c, text);
+		verbs_conn_end_unexplained(c, text);
 	else
-		conn_end(c, cause, "%s: %s", c->info.device, text);
+		verbs_conn_end(c, cause, "%s: %s", c->info.device, text);
 }
 
 /* Queue pairs and completion queues that have an event are alive: destroying one takes its events

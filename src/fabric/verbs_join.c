@@ -91,7 +91,7 @@ done(struct job *job)
 	if (c == NULL)
 		return;
 	c->join = NULL;
-	conn_join_done(c, error);
+	verbs_conn_join_done(c, error);
 }
 
 int

@@ -179,7 +179,7 @@ say_goodbye(struct verbs_mem *m)
 	struct verbs_conn *c = conn_of(m);
 
 	c->n_mems--;
-	conn_release(c);
+	verbs_conn_release(c);
 	verbs_bury(c->verbs, &m->grave);
 	emit(m, m->error < 0 ? FABRIC_MEM_READY : FABRIC_MEM_GONE);
 }
@@ -228,7 +228,7 @@ verbs_mem_add(struct fabric_conn *base, void *addr, size_t len, unsigned access,
 	m->job = (struct job){.run = run, .done = on_job_done};
 	loop_task_init(&m->done, on_done);
 	loop_task_init(&m->grave, on_grave);
-	m->error = conn_prepare(c);
+	m->error = verbs_conn_prepare(c);
 	m->pd = c->pd;
 	c->n_mems++;
 	if (m->error == 0) {

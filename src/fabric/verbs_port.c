@@ -210,7 +210,7 @@ on_request(struct verbs_port *p, const struct cm_event *e)
 		refuse(e->id);
 		return;
 	}
-	c = conn_new_passive(v, e->id);
+	c = verbs_conn_new_passive(v, e->id);
 	if (c == NULL) {
 		log_error("verbs: no memory for a connection request");
 		refuse(e->id);

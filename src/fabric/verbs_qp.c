@@ -118,13 +118,13 @@ create_queues(struct verbs_conn *c)
 int
 queue_open(struct verbs_conn *c)
 {
-	int r = conn_prepare(c);
+	int r = verbs_conn_prepare(c);
 
 	if (r < 0)
 		return r;
 	r = create_queues(c);
 	if (r < 0) {
-		conn_end(c, FABRIC_CAUSE_DEVICE,
+		verbs_conn_end(c, FABRIC_CAUSE_DEVICE,
 		    "%s: cannot create a queue pair of %u writes: %s (the device has %d; this "
 		    "process "
 		    "uses one per connection, so lower connections in [limits] if that is too "
@@ -261,7 +261,7 @@ pump(struct verbs_conn *c)
 		if (r != 0) {
 			/* The queue has room: what failed is the queue pair, and why is on its way.
 			 */
-			conn_end_unexplained(c, "the queue pair takes no more writes");
+			verbs_conn_end_unexplained(c, "the queue pair takes no more writes");
 		}
 	}
 }
@@ -297,9 +297,9 @@ fail(struct verbs_conn *c, const struct ibv_wc *wc)
 	enum fabric_cause cause = status_cause(c, wc->status);
 
 	if (cause == FABRIC_CAUSE_UNKNOWN)
-		conn_end_unexplained(c, "the connection was lost with writes in flight");
+		verbs_conn_end_unexplained(c, "the connection was lost with writes in flight");
 	else
-		conn_end(c, cause, "%s: a write failed: %s", c->info.device,
+		verbs_conn_end(c, cause, "%s: a write failed: %s", c->info.device,
 		    ibv_wc_status_str(wc->status));
 }
 
@@ -348,5 +348,6 @@ queue_poll(struct verbs_conn *c)
 	while ((n = ibv_poll_cq(c->queue.cq, BATCH, wc)) > 0)
 		take(c, wc, n);
 	if (n < 0)
-		conn_end(c, FABRIC_CAUSE_DEVICE, "%s: completions cannot be read", c->info.device);
+		verbs_conn_end(
+		    c, FABRIC_CAUSE_DEVICE, "%s: completions cannot be read", c->info.device);
 }
