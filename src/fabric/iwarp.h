@@ -168,24 +168,24 @@ void iwarp_unlisten(struct fabric_port *base);
 
 /* ---- iwarp_conn.c ---- */
 
-struct iwarp_conn *conn_new(struct iwarp *w, enum iwarp_state state, void *owner);
+struct iwarp_conn *iwarp_conn_new(struct iwarp *w, enum iwarp_state state, void *owner);
 /* For a connection that the owner does not know of, or knows no more. */
-void conn_dispose(struct iwarp_conn *c);
+void iwarp_conn_dispose(struct iwarp_conn *c);
 /* Takes the socket; it is watched for events. 0, or -ENOMEM and it is still the caller's. */
-int conn_attach(struct iwarp_conn *c, int fd, unsigned events);
-void conn_set_state(struct iwarp_conn *c, enum iwarp_state state);
-const char *conn_peer(const struct iwarp_conn *c, char buf[]);
+int iwarp_attach(struct iwarp_conn *c, int fd, unsigned events);
+void iwarp_set_state(struct iwarp_conn *c, enum iwarp_state state);
+const char *iwarp_peer(const struct iwarp_conn *c, char buf[]);
 /* What the socket knows about both ends. */
-void conn_note_ends(struct iwarp_conn *c);
-void conn_emit(
+void iwarp_note_ends(struct iwarp_conn *c);
+void iwarp_conn_emit(
     struct iwarp_conn *c, enum fabric_event_type type, const void *data, size_t data_len);
 /* The connection ends; CLOSED is told later in this turn. Only the first cause counts. */
-void conn_end(struct iwarp_conn *c, enum fabric_cause cause, const char *fmt, ...)
+void iwarp_end(struct iwarp_conn *c, enum fabric_cause cause, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for what a system call said, which becomes the cause. */
-void conn_end_errno(struct iwarp_conn *c, const char *what, int error);
+void iwarp_end_errno(struct iwarp_conn *c, const char *what, int error);
 /* The peer broke the rules: it is told by a Terminate. culprit: see rdmap_terminate_encode(). */
-void conn_terminate(struct iwarp_conn *c, enum rdmap_error error, const uint8_t *culprit,
+void iwarp_terminate(struct iwarp_conn *c, enum rdmap_error error, const uint8_t *culprit,
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void iwarp_stop(struct fabric_conn *base);
 void iwarp_conn_free(struct fabric_conn *base);

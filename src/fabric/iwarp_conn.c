@@ -41,17 +41,17 @@ static const char *const STATES[] = {
 #define TIMED     (IN(CONN_CONNECTING) | IN(CONN_ASKING) | IN(CONN_GREETING))
 
 const char *
-conn_peer(const struct iwarp_conn *c, char buf[])
+iwarp_peer(const struct iwarp_conn *c, char buf[])
 {
 	return text_address_port(buf, (const struct sockaddr *)&c->info.remote);
 }
 
 void
-conn_set_state(struct iwarp_conn *c, enum iwarp_state state)
+iwarp_set_state(struct iwarp_conn *c, enum iwarp_state state)
 {
 	char peer[TEXT_ADDRESS_MAX];
 
-	log_debug("iwarp %s: %s > %s", conn_peer(c, peer), STATES[c->state], STATES[state]);
+	log_debug("iwarp %s: %s > %s", iwarp_peer(c, peer), STATES[c->state], STATES[state]);
 	c->state = state;
 	if (!(TIMED & IN(state)))
 		loop_timer_clear(c->deadline);
@@ -83,19 +83,19 @@ begin_end(struct iwarp_conn *c, enum fabric_cause cause, uint8_t *words, size_t 
 	bool unknown = c->state == CONN_GREETING;
 	char peer[TEXT_ADDRESS_MAX];
 
-	conn_set_state(c, CONN_ENDING);
+	iwarp_set_state(c, CONN_ENDING);
 	c->cause = cause;
 	hang_up(c, words, len);
 	if (unknown) {
-		log_debug("iwarp %s: %s", conn_peer(c, peer), c->detail);
-		conn_dispose(c);
+		log_debug("iwarp %s: %s", iwarp_peer(c, peer), c->detail);
+		iwarp_conn_dispose(c);
 	} else {
 		iwarp_defer(c->iwarp, &c->news);
 	}
 }
 
 void
-conn_end(struct iwarp_conn *c, enum fabric_cause cause, const char *fmt, ...)
+iwarp_end(struct iwarp_conn *c, enum fabric_cause cause, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -126,10 +126,10 @@ errno_cause(int error)
 }
 
 void
-conn_end_errno(struct iwarp_conn *c, const char *what, int error)
+iwarp_end_errno(struct iwarp_conn *c, const char *what, int error)
 {
 	c->eof = true;
-	conn_end(c, errno_cause(error), "%s: %s", what, strerror(-error));
+	iwarp_end(c, errno_cause(error), "%s: %s", what, strerror(-error));
 }
 
 /* The rest of an FPDU that is half sent goes first: in the middle of it a Terminate would be taken
@@ -149,7 +149,7 @@ last_words(struct iwarp_conn *c, enum rdmap_error error, const uint8_t *culprit,
 }
 
 void
-conn_terminate(
+iwarp_terminate(
     struct iwarp_conn *c, enum rdmap_error error, const uint8_t *culprit, const char *fmt, ...)
 {
 	char what[IWARP_DETAIL / 2];
@@ -177,7 +177,7 @@ iwarp_stop(struct fabric_conn *base)
 		send_last(c);
 	if (c->state == CONN_REQUESTED)
 		setup_refuse(c, NULL, 0);
-	conn_end(c, FABRIC_CAUSE_LOCAL, "stopped");
+	iwarp_end(c, FABRIC_CAUSE_LOCAL, "stopped");
 }
 
 /* ---- what the socket brings ---- */
@@ -189,10 +189,10 @@ on_deadline(void *arg)
 	char peer[TEXT_ADDRESS_MAX];
 
 	if (c->state == CONN_CONNECTING)
-		conn_end(c, FABRIC_CAUSE_TIMEOUT, "%s does not answer", conn_peer(c, peer));
+		iwarp_end(c, FABRIC_CAUSE_TIMEOUT, "%s does not answer", iwarp_peer(c, peer));
 	else
-		conn_end(c, FABRIC_CAUSE_TIMEOUT, "%s is silent after TCP has connected",
-		    conn_peer(c, peer));
+		iwarp_end(c, FABRIC_CAUSE_TIMEOUT, "%s is silent after TCP has connected",
+		    iwarp_peer(c, peer));
 }
 
 static const struct {
@@ -227,7 +227,8 @@ on_push(struct loop_task *task)
 /* ---- what is told once the operation has returned ---- */
 
 void
-conn_emit(struct iwarp_conn *c, enum fabric_event_type type, const void *data, size_t data_len)
+iwarp_conn_emit(
+    struct iwarp_conn *c, enum fabric_event_type type, const void *data, size_t data_len)
 {
 	struct fabric_event event = {
 	    .type = type,
@@ -250,16 +251,16 @@ on_news(struct loop_task *task)
 
 	switch (c->state) {
 	case CONN_NEW:
-		conn_set_state(c, CONN_RESOLVED);
-		conn_emit(c, FABRIC_RESOLVED, NULL, 0);
+		iwarp_set_state(c, CONN_RESOLVED);
+		iwarp_conn_emit(c, FABRIC_RESOLVED, NULL, 0);
 		break;
 	case CONN_ACCEPTING:
-		conn_set_state(c, CONN_ESTABLISHED);
-		conn_emit(c, FABRIC_ESTABLISHED, NULL, 0);
+		iwarp_set_state(c, CONN_ESTABLISHED);
+		iwarp_conn_emit(c, FABRIC_ESTABLISHED, NULL, 0);
 		break;
 	case CONN_ENDING:
-		conn_set_state(c, CONN_CLOSED);
-		conn_emit(c, FABRIC_CLOSED, c->word, c->word_len);
+		iwarp_set_state(c, CONN_CLOSED);
+		iwarp_conn_emit(c, FABRIC_CLOSED, c->word, c->word_len);
 		break;
 	default: /* has changed since */
 		break;
@@ -278,7 +279,7 @@ on_grave(struct loop_task *task)
 }
 
 void
-conn_dispose(struct iwarp_conn *c)
+iwarp_conn_dispose(struct iwarp_conn *c)
 {
 	list_del(&c->node);
 	loop_undefer(&c->news);
@@ -292,11 +293,11 @@ iwarp_conn_free(struct fabric_conn *base)
 	struct iwarp_conn *c = (struct iwarp_conn *)base;
 
 	assert(c->state == CONN_CLOSED && c->n_mems == 0);
-	conn_dispose(c);
+	iwarp_conn_dispose(c);
 }
 
 struct iwarp_conn *
-conn_new(struct iwarp *w, enum iwarp_state state, void *owner)
+iwarp_conn_new(struct iwarp *w, enum iwarp_state state, void *owner)
 {
 	struct iwarp_conn *c = calloc(1, sizeof(*c));
 
@@ -326,7 +327,7 @@ conn_new(struct iwarp *w, enum iwarp_state state, void *owner)
 }
 
 int
-conn_attach(struct iwarp_conn *c, int fd, unsigned events)
+iwarp_attach(struct iwarp_conn *c, int fd, unsigned events)
 {
 	int r = loop_io_new(c->base.fabric->env.loop, fd, events, on_io, c, &c->io);
 
@@ -338,7 +339,7 @@ conn_attach(struct iwarp_conn *c, int fd, unsigned events)
 }
 
 void
-conn_note_ends(struct iwarp_conn *c)
+iwarp_note_ends(struct iwarp_conn *c)
 {
 	socklen_t local = sizeof(c->info.local), remote = sizeof(c->info.remote);
 

@@ -106,6 +106,6 @@ iwarp_mem_drop(struct fabric_mem *base)
 	m->leaving = true;
 	stag_revoke(c->iwarp->stags, &m->stag);
 	if (c->state == CONN_ESTABLISHED && send_uses(c, base))
-		conn_end(c, FABRIC_CAUSE_DEVICE, "memory was dropped while it was being sent");
+		iwarp_end(c, FABRIC_CAUSE_DEVICE, "memory was dropped while it was being sent");
 	iwarp_defer(c->iwarp, &m->done);
 }

@@ -89,7 +89,7 @@ static void
 make_room(struct iwarp *w)
 {
 	if (list_length(&w->greeting) >= LIMIT_HALF_OPEN)
-		conn_end(list_first(&w->greeting, struct iwarp_conn, node), FABRIC_CAUSE_TIMEOUT,
+		iwarp_end(list_first(&w->greeting, struct iwarp_conn, node), FABRIC_CAUSE_TIMEOUT,
 		    "too many half-open connections");
 }
 
@@ -98,19 +98,19 @@ static int
 welcome(struct iwarp_port *p, int fd)
 {
 	struct iwarp *w = (struct iwarp *)p->base.fabric;
-	struct iwarp_conn *c = conn_new(w, CONN_GREETING, NULL);
+	struct iwarp_conn *c = iwarp_conn_new(w, CONN_GREETING, NULL);
 
 	if (c == NULL)
 		return -ENOMEM;
-	if (conn_attach(c, fd, LOOP_READ) < 0) {
-		conn_dispose(c);
+	if (iwarp_attach(c, fd, LOOP_READ) < 0) {
+		iwarp_conn_dispose(c);
 		return -ENOMEM;
 	}
 	make_room(w);
 	list_add_tail(&w->greeting, &c->node);
 	c->port = p;
 	iwarp_tune(w, fd);
-	conn_note_ends(c);
+	iwarp_note_ends(c);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ iwarp_unlisten(struct fabric_port *base)
 	stop_listening(p);
 	list_for_each (c, &w->greeting, struct iwarp_conn, node)
 		if (c->port == p)
-			conn_end(c, FABRIC_CAUSE_LOCAL, "its port is closed");
+			iwarp_end(c, FABRIC_CAUSE_LOCAL, "its port is closed");
 	list_del(&p->node);
 	loop_undefer(&p->news);
 	iwarp_bury(w, &p->grave);

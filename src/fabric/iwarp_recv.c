@@ -38,7 +38,7 @@ recv_keep(struct iwarp_conn *c, const uint8_t *bytes, size_t len)
 		return;
 	r->kept = malloc(len);
 	if (r->kept == NULL) {
-		conn_end(c, FABRIC_CAUSE_DEVICE, "no memory to receive");
+		iwarp_end(c, FABRIC_CAUSE_DEVICE, "no memory to receive");
 		return;
 	}
 	memcpy(r->kept, bytes, len);
@@ -69,7 +69,7 @@ end_of_stream(struct iwarp_conn *c, size_t have)
 	char peer[TEXT_ADDRESS_MAX];
 
 	c->eof = true;
-	conn_end(c, FABRIC_CAUSE_PEER, "%s ended the connection%s", conn_peer(c, peer),
+	iwarp_end(c, FABRIC_CAUSE_PEER, "%s ended the connection%s", iwarp_peer(c, peer),
 	    in_the_middle(&c->recv, have) ? " in the middle of a frame" : "");
 }
 
@@ -86,7 +86,7 @@ receive(struct iwarp_conn *c, struct iovec *iov, size_t n, size_t have)
 	if (got == 0)
 		end_of_stream(c, have);
 	else if (errno != EAGAIN && errno != EINTR)
-		conn_end_errno(c, conn_peer(c, peer), -errno);
+		iwarp_end_errno(c, iwarp_peer(c, peer), -errno);
 	return 0;
 }
 
@@ -109,7 +109,7 @@ deny(struct iwarp_conn *c, int error, const uint8_t *fpdu)
 	struct ddp_segment s;
 
 	ddp_decode(fpdu, &s);
-	conn_terminate(c, error, fpdu, "the peer wrote %zu bytes to STag %08x where it may not",
+	iwarp_terminate(c, error, fpdu, "the peer wrote %zu bytes to STag %08x where it may not",
 	    (size_t)s.ulpdu - DDP_TAGGED_SIZE, s.stag);
 }
 
@@ -187,7 +187,7 @@ take_read_request(struct iwarp_conn *c, const struct ddp_segment *s, const uint8
 	rdmap_read_decode(fpdu + DDP_HEADER_MAX, &read);
 	error = check_read(c, s, &read);
 	if (error != 0) {
-		conn_terminate(c, error, fpdu, "the peer asked to read %u bytes", read.size);
+		iwarp_terminate(c, error, fpdu, "the peer asked to read %u bytes", read.size);
 		return 0;
 	}
 	c->recv.read_msn++;
@@ -208,7 +208,7 @@ take_terminate(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t 
 		cause = FABRIC_CAUSE_REMOTE_ACCESS;
 	else if (t.error == RDMAP_E_LOCAL || t.error == DDP_E_LOCAL || t.error == MPA_E_LOCAL)
 		cause = FABRIC_CAUSE_PEER;
-	conn_end(c, cause, "the peer ended the connection: %s (%02x %02x %02x %02x)",
+	iwarp_end(c, cause, "the peer ended the connection: %s (%02x %02x %02x %02x)",
 	    rdmap_error_text(t.error), t.raw[0], t.raw[1], t.raw[2], t.raw[3]);
 	return 0;
 }
@@ -240,14 +240,14 @@ take_segment(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t *f
 	size_t taken;
 
 	if (error != 0) {
-		conn_terminate(c, error, error == MPA_E_LENGTH ? NULL : fpdu,
+		iwarp_terminate(c, error, error == MPA_E_LENGTH ? NULL : fpdu,
 		    "the peer sent a frame that it may not");
 		return 0;
 	}
 	if (!rule->tagged && rule->queue == RDMAP_QUEUE_SEND)
 		c->info.receive_completions++;
 	if (rule->refusal != 0) {
-		conn_terminate(c, rule->refusal, fpdu, "the peer sent a %s", rule->name);
+		iwarp_terminate(c, rule->refusal, fpdu, "the peer sent a %s", rule->name);
 		return 0;
 	}
 	taken = HANDLERS[rdmap_operation(s)](c, s, fpdu, n);
@@ -270,14 +270,14 @@ take_fpdu(struct iwarp_conn *c, const uint8_t *fpdu, size_t n)
 		return 0;
 	ulpdu = (size_t)fpdu[0] << 8 | fpdu[1];
 	if (ulpdu < DDP_TAGGED_SIZE) {
-		conn_terminate(c, MPA_E_LENGTH, NULL, "the peer sent a frame without a header");
+		iwarp_terminate(c, MPA_E_LENGTH, NULL, "the peer sent a frame without a header");
 		return 0;
 	}
 	if (n < DDP_HEADER_MAX || (n < mpa_fpdu_size(ulpdu) && (c->crc || !ddp_is_tagged(fpdu))))
 		return 0;
 	ddp_decode(fpdu, &s);
 	if (!is_intact(c, fpdu, &s)) {
-		conn_terminate(c, MPA_E_CRC, NULL, "the peer sent a frame with a wrong CRC");
+		iwarp_terminate(c, MPA_E_CRC, NULL, "the peer sent a frame with a wrong CRC");
 		return 0;
 	}
 	return take_segment(c, &s, fpdu, n);
@@ -371,5 +371,5 @@ recv_run(struct iwarp_conn *c)
 	if (!c->recv.arrived)
 		return;
 	c->recv.arrived = false;
-	conn_emit(c, FABRIC_ARRIVED, NULL, 0);
+	iwarp_conn_emit(c, FABRIC_ARRIVED, NULL, 0);
 }

@@ -278,7 +278,7 @@ break_off(struct iwarp_conn *c, int error)
 	char peer[TEXT_ADDRESS_MAX];
 
 	recv_run(c);
-	conn_end_errno(c, conn_peer(c, peer), error);
+	iwarp_end_errno(c, iwarp_peer(c, peer), error);
 }
 
 /* What the owner posts while it is told goes out in the next turn, so that a fast peer cannot keep

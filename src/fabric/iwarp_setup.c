@@ -51,7 +51,7 @@ int
 iwarp_connect(struct fabric *f, const struct sockaddr *to, void *owner, struct fabric_conn **ret)
 {
 	struct iwarp *w = (struct iwarp *)f;
-	struct iwarp_conn *c = conn_new(w, CONN_NEW, owner);
+	struct iwarp_conn *c = iwarp_conn_new(w, CONN_NEW, owner);
 
 	if (c == NULL)
 		return -ENOMEM;
@@ -71,7 +71,7 @@ open_socket(struct iwarp_conn *c)
 	if (fd < 0)
 		return -errno;
 	iwarp_tune(c->iwarp, fd);
-	r = conn_attach(c, fd, LOOP_WRITE);
+	r = iwarp_attach(c, fd, LOOP_WRITE);
 	if (r < 0)
 		close(fd);
 	return r;
@@ -98,9 +98,9 @@ iwarp_request(struct fabric_conn *base, const void *data, size_t len)
 	if (r < 0)
 		return r;
 	c->request_size = mpa_frame_encode(MPA_REQUEST, &frame, c->request);
-	conn_set_state(c, CONN_CONNECTING);
+	iwarp_set_state(c, CONN_CONNECTING);
 	if (connect(c->fd, to, iwarp_address_size(to)) < 0 && errno != EINPROGRESS)
-		conn_end_errno(c, conn_peer(c, peer), -errno);
+		iwarp_end_errno(c, iwarp_peer(c, peer), -errno);
 	return 0;
 }
 
@@ -114,11 +114,11 @@ setup_connected(struct iwarp_conn *c)
 	(void)getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size);
 	r = error != 0 ? -error : send_frame(c, c->request, c->request_size);
 	if (r < 0) {
-		conn_end_errno(c, conn_peer(c, peer), r);
+		iwarp_end_errno(c, iwarp_peer(c, peer), r);
 		return;
 	}
-	conn_note_ends(c);
-	conn_set_state(c, CONN_ASKING);
+	iwarp_note_ends(c);
+	iwarp_set_state(c, CONN_ASKING);
 	loop_io_set(c->io, LOOP_READ);
 }
 
@@ -129,7 +129,7 @@ take_reject(struct iwarp_conn *c, const struct mpa_frame *reply)
 
 	c->word_len = reply->len < sizeof(c->word) ? reply->len : sizeof(c->word);
 	memcpy(c->word, reply->data, c->word_len);
-	conn_end(c, FABRIC_CAUSE_REFUSED, "%s refused", conn_peer(c, peer));
+	iwarp_end(c, FABRIC_CAUSE_REFUSED, "%s refused", iwarp_peer(c, peer));
 }
 
 static const char *
@@ -158,8 +158,8 @@ take_reply(struct iwarp_conn *c, const struct mpa_frame *reply, size_t size, siz
 		return;
 	}
 	if (reply->markers) {
-		conn_end(c, FABRIC_CAUSE_PROTOCOL, "%s demands MPA markers, which we do not make",
-		    conn_peer(c, peer));
+		iwarp_end(c, FABRIC_CAUSE_PROTOCOL, "%s demands MPA markers, which we do not make",
+		    iwarp_peer(c, peer));
 		return;
 	}
 	c->crc = w->options.mpa_crc || reply->crc;
@@ -167,8 +167,8 @@ take_reply(struct iwarp_conn *c, const struct mpa_frame *reply, size_t size, siz
 	recv_keep(c, w->buffer + size, n - size);
 	if (c->state != CONN_ASKING)
 		return;
-	conn_set_state(c, CONN_ESTABLISHED);
-	conn_emit(c, FABRIC_ESTABLISHED, reply->data, reply->len);
+	iwarp_set_state(c, CONN_ESTABLISHED);
+	iwarp_conn_emit(c, FABRIC_ESTABLISHED, reply->data, reply->len);
 	if (c->state == CONN_ESTABLISHED && c->recv.n_kept > 0)
 		recv_run(c);
 }
@@ -189,8 +189,8 @@ setup_read_reply(struct iwarp_conn *c)
 	else if (r == -EAGAIN)
 		recv_keep(c, c->iwarp->buffer, n);
 	else
-		conn_end(
-		    c, FABRIC_CAUSE_PROTOCOL, "%s: %s", conn_peer(c, peer), frame_error_text(r));
+		iwarp_end(
+		    c, FABRIC_CAUSE_PROTOCOL, "%s: %s", iwarp_peer(c, peer), frame_error_text(r));
 }
 
 /* ---- passive ---- */
@@ -254,14 +254,14 @@ take_request(struct iwarp_conn *c, const struct mpa_frame *request)
 	c->asked.data = NULL;
 	if (request->markers) {
 		setup_refuse(c, NULL, 0);
-		conn_end(c, FABRIC_CAUSE_PROTOCOL, "the peer demands MPA markers");
+		iwarp_end(c, FABRIC_CAUSE_PROTOCOL, "the peer demands MPA markers");
 		return;
 	}
 	c->peer_kind = kind_of(request->data, request->len);
 	recv_keep(c, NULL, 0);
 	list_del(&c->node);
 	c->port = NULL;
-	conn_set_state(c, CONN_REQUESTED);
+	iwarp_set_state(c, CONN_REQUESTED);
 	iwarp_emit(c->iwarp, &event);
 }
 
@@ -278,9 +278,9 @@ setup_read_request(struct iwarp_conn *c)
 	if (r == -EAGAIN)
 		recv_keep(c, c->iwarp->buffer, n);
 	else if (r < 0)
-		conn_end(c, FABRIC_CAUSE_PROTOCOL, "%s", frame_error_text(r));
+		iwarp_end(c, FABRIC_CAUSE_PROTOCOL, "%s", frame_error_text(r));
 	else if (size < n)
-		conn_end(c, FABRIC_CAUSE_PROTOCOL, "more came than a request");
+		iwarp_end(c, FABRIC_CAUSE_PROTOCOL, "more came than a request");
 	else
 		take_request(c, &request);
 }
@@ -289,7 +289,7 @@ void
 setup_read_early(struct iwarp_conn *c)
 {
 	if (recv_gather(c, MPA_FRAME_MAX) > 0)
-		conn_end(c, FABRIC_CAUSE_PROTOCOL, "the peer went on before it was accepted");
+		iwarp_end(c, FABRIC_CAUSE_PROTOCOL, "the peer went on before it was accepted");
 }
 
 int
@@ -304,12 +304,12 @@ iwarp_accept(struct fabric_conn *base, const void *data, size_t len)
 	reply = make_reply(c, data, len);
 	r = send_reply(c, &reply);
 	if (r < 0) {
-		conn_end_errno(c, "the peer gave up before it was accepted", r);
+		iwarp_end_errno(c, "the peer gave up before it was accepted", r);
 		return r;
 	}
 	c->crc = reply.crc;
 	c->reads = reply.ird > 0;
-	conn_set_state(c, CONN_ACCEPTING);
+	iwarp_set_state(c, CONN_ACCEPTING);
 	iwarp_defer(c->iwarp, &c->news);
 	return 0;
 }
@@ -321,5 +321,5 @@ iwarp_reject(struct fabric_conn *base, const void *data, size_t len)
 
 	if (c->state == CONN_REQUESTED)
 		setup_refuse(c, data, len);
-	conn_end(c, FABRIC_CAUSE_LOCAL, "rejected");
+	iwarp_end(c, FABRIC_CAUSE_LOCAL, "rejected");
 }
