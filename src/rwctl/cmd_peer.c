@@ -10,17 +10,17 @@
 #include "rwctl/listing.h"
 
 static const struct column COLUMNS[] = {
-    {"PEER", false},
-    {"NAME", false},
-    {"ADDRESS", false},
-    {"WAY", false},
-    {"STATE", false},
-    {"FABRIC", false},
-    {"DEVICE", false},
-    {"AGE", true},
-    {"DONE", true},
-    {"QUEUED", true},
-    {"LAST ERROR", false},
+    {"PEER", COLUMN_TEXT},
+    {"NAME", COLUMN_TEXT},
+    {"ADDRESS", COLUMN_TEXT},
+    {"WAY", COLUMN_TEXT},
+    {"STATE", COLUMN_TEXT},
+    {"FABRIC", COLUMN_TEXT},
+    {"DEVICE", COLUMN_TEXT},
+    {"AGE", COLUMN_NUMBER},
+    {"DONE", COLUMN_NUMBER},
+    {"QUEUED", COLUMN_NUMBER},
+    {"LAST ERROR", COLUMN_LONG},
 };
 
 #define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))

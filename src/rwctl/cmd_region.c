@@ -11,16 +11,16 @@
 #include "rwctl/listing.h"
 
 static const struct column COLUMNS[] = {
-    {"ID", true},
-    {"PEER", false},
-    {"FABRIC", false},
-    {"DEVICE", false},
-    {"SIZE", true},
-    {"ARRIVALS", true},
-    {"BYTES", true},
-    {"LAST", false},
-    {"AGE", true},
-    {"STATE", false},
+    {"ID", COLUMN_NUMBER},
+    {"PEER", COLUMN_TEXT},
+    {"FABRIC", COLUMN_TEXT},
+    {"DEVICE", COLUMN_TEXT},
+    {"SIZE", COLUMN_NUMBER},
+    {"ARRIVALS", COLUMN_NUMBER},
+    {"BYTES", COLUMN_NUMBER},
+    {"LAST", COLUMN_LONG},
+    {"AGE", COLUMN_NUMBER},
+    {"STATE", COLUMN_TEXT},
 };
 
 #define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))

@@ -7,6 +7,12 @@
 
 #include "rwctl/table.h"
 
+static const int FLAGS[] = {
+    [COLUMN_TEXT] = 0,
+    [COLUMN_NUMBER] = SCOLS_FL_RIGHT,
+    [COLUMN_LONG] = SCOLS_FL_TRUNC,
+};
+
 struct table {
 	struct libscols_table *scols;
 	size_t columns;
@@ -26,7 +32,7 @@ table_new(const struct column *columns, size_t n)
 		table->failed = true;
 	for (size_t i = 0; i < n && !table->failed; i++)
 		table->failed = scols_table_new_column(table->scols, columns[i].heading, 0,
-				    columns[i].right ? SCOLS_FL_RIGHT : 0) == NULL;
+				    FLAGS[columns[i].kind]) == NULL;
 	return table;
 }
 

@@ -7,9 +7,15 @@
 
 struct table;
 
+enum column_kind {
+	COLUMN_TEXT,
+	COLUMN_NUMBER, /* to the right */
+	COLUMN_LONG,   /* text that is cut where the terminal is too narrow */
+};
+
 struct column {
 	const char *heading;
-	bool right; /* numbers */
+	enum column_kind kind;
 };
 
 /* NULL without memory: the others accept that. */

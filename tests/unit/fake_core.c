@@ -324,7 +324,7 @@ fake_core_fill(struct core *core)
 	static char model[200000];
 
 	for (size_t i = 0; i < sizeof(model); i++)
-		model[i] = i * 2654435761u >> 13;
+		model[i] = i < 160 ? 0 : i * 2654435761u >> 13;
 	core->status = (struct status_view){
 	    .name = "b",
 	    .boot_id = {1, 2, 3, 4, 5, 6, 7, 0xef},

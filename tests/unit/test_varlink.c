@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -27,6 +28,15 @@ struct fixture {
 };
 
 static uid_t fake_uid = -1; /* what the kernel is made to say of clients; -1: the truth */
+
+static unsigned warnings;
+
+static void
+on_log(enum log_level level, const char *line)
+{
+	(void)line;
+	warnings += level <= LOG_LEVEL_WARNING;
+}
 
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
@@ -129,7 +139,8 @@ setup(void **state)
 
 	snprintf(f->path, sizeof(f->path), "test_varlink.%d", (int)getpid());
 	fake_uid = -1;
-	log_set_level(LOG_LEVEL_ERROR);
+	warnings = 0;
+	log_set_sink(on_log);
 	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(control_socket_listen(f->path, &fd), 0);
 	assert_int_equal(varlink_new(f->loop, fd, on_call, f, &f->varlink), 0);
@@ -525,6 +536,29 @@ clients_per_uid(void **state)
 	client_free(other);
 }
 
+static void
+short_of_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	struct test_client *c = client_new(f->loop, f->path);
+	int lowest = dup(c->fd);
+	struct rlimit old, low;
+
+	close(lowest);
+	getrlimit(RLIMIT_NOFILE, &old);
+	low = (struct rlimit){lowest, old.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &low);
+	client_send(c, "{\"method\":\"t.Echo\",\"parameters\":{\"a\":\"late\"}}");
+	turns(f, 100);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(f->calls, 0);
+	assert_int_equal(warnings, 1); /* it pauses instead of spinning */
+	for (int i = 0; i < 300 && f->calls == 0; i++)
+		loop_turn(f->loop, 5 * NSEC_PER_MSEC);
+	assert_answer(client_receive(c), "", "a", "late");
+	client_free(c);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int
@@ -549,6 +583,7 @@ main(void)
 	    T(slow_reader),
 	    T(no_memory_for_an_answer),
 	    T(clients_per_uid),
+	    T(short_of_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
