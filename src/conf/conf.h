@@ -84,6 +84,9 @@ struct conf {
 	uint64_t spin_ns; /* poll without pause after activity */
 	uint64_t interval_min_ns, interval_max_ns;
 
+	/* [iwarp] */
+	bool mpa_crc;
+
 	struct list listens; /* struct conf_listen; the built-in "default" when the file has none */
 	struct list peers;   /* struct conf_peer */
 	struct list regions; /* struct conf_region; always holds "default" */

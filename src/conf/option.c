@@ -94,6 +94,12 @@ static const struct conf_option ARRIVAL[] = {
     {.key = NULL},
 };
 
+static const struct conf_option IWARP[] = {
+    {"mpa-crc", &VALUE_BOOL, AT(mpa_crc), "yes", NULL, NULL,
+	"checksums on the wire of the fabric iwarp"},
+    {.key = NULL},
+};
+
 #undef AT
 
 const struct conf_section OPTION_SECTIONS[] = {
@@ -103,6 +109,7 @@ const struct conf_section OPTION_SECTIONS[] = {
     {"region", REGION, sizeof(struct conf_region), offsetof(struct conf, regions)},
     {"limits", LIMITS, 0, 0},
     {"arrival", ARRIVAL, 0, 0},
+    {"iwarp", IWARP, 0, 0},
     {.word = NULL},
 };
 

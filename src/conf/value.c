@@ -79,10 +79,30 @@ print_fabric(const void *field, const char *prefix, FILE *out)
 	fprintf(out, "%s%s\n", prefix, FABRICS[*(const enum conf_fabric *)field]);
 }
 
+static int
+parse_bool(const char *value, void *field)
+{
+	bool yes = strcmp(value, "yes") == 0;
+
+	if (!yes && strcmp(value, "no") != 0)
+		return -EINVAL;
+	*(bool *)field = yes;
+	return 0;
+}
+
+static void
+print_bool(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, *(const bool *)field ? "yes" : "no");
+}
+
 const struct value_type VALUE_LEVEL = {
     .takes = "error, warning, info or debug", .parse = parse_level, .print = print_level};
 const struct value_type VALUE_FABRIC = {
     .takes = "auto, verbs or iwarp", .parse = parse_fabric, .print = print_fabric};
+
+const struct value_type VALUE_BOOL = {
+    .takes = "yes or no", .parse = parse_bool, .print = print_bool};
 
 /* ---- texts ---- */
 

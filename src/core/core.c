@@ -78,8 +78,18 @@ on_event(void *arg, const struct fabric_event *event)
 void
 core_open_fabric(struct core *core, struct core_fabric *f)
 {
+	struct fabric_options options = {
+	    .mpa_crc = core->conf->mpa_crc,
+	    .setup_ms = core->conf->setup_ns / NSEC_PER_MSEC,
+	    .dead_ms = core->conf->dead_ns / NSEC_PER_MSEC,
+	};
 	struct fabric_env env = {
-	    .loop = core->env.loop, .work = core->env.store, .event = on_event, .arg = core};
+	    .loop = core->env.loop,
+	    .work = core->env.store,
+	    .event = on_event,
+	    .arg = core,
+	    .options = &options,
+	};
 	const char *missing = NULL;
 	int error;
 
