@@ -18,8 +18,9 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define NAMES "takes 1 to 64 letters, digits, '.', '_' and '-', the first neither '.' nor '-'"
-#define SECTIONS \
-	"there are [rwriter], [listen NAME], [peer NAME], [region NAME], [limits], [arrival], [iwarp]\n"
+#define SECTIONS                                                                                \
+	"there are [rwriter], [listen NAME], [peer NAME], [region NAME], [limits], [arrival], " \
+	"[iwarp]\n"
 #define ALLOWS                                                                                \
 	"takes host, any, an address, a network as 10.0.0.0/8, or the name of a [peer]; for " \
 	"example: allow = host\n"
