@@ -57,15 +57,16 @@ int __wrap_rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 int
 __wrap_rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_recv_wr receive = {.wr_id = 0},
-			   *bad; /* of an empty message: it needs no memory */
+	/* For an empty message: no memory is needed, but libsiw insists on one element. */
+	struct ibv_sge nothing = {.length = 0};
+	struct ibv_recv_wr receive = {.sg_list = &nothing, .num_sge = 1}, *bad;
 	int e;
 
 	if (post_receive && attr->cap.max_recv_wr == 0)
 		attr->cap.max_recv_wr = 1;
 	e = __real_rdma_create_qp(id, pd, attr);
-	if (e == 0 && post_receive && ibv_post_recv(id->qp, &receive, &bad))
-		errx(1, "ibv_post_recv");
+	if (e == 0 && post_receive && (e = ibv_post_recv(id->qp, &receive, &bad)) != 0)
+		errx(1, "ibv_post_recv: %d", e);
 	return e;
 }
 

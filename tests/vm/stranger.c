@@ -6,7 +6,7 @@
  * minimal   the minimal writer of the manual: HELLO, GRANT, payload, ONE, RESULT, BYE
  * stale     says HELLO with another boot id: must be denied
  * outside   writes one byte beyond the region that it was granted
- * send      sends a message, which takes a receive at the target where there is one
+ * send      sends a message, which takes a receive at the target where there is one, then goes on
  *
  * Prints what it sees, one line each; exit status 0 unless it could not play its part.
  */
@@ -392,18 +392,24 @@ write_one(struct stranger *s, const char *text)
 }
 
 static void
-minimal(struct stranger *s, const char *text)
+transfer(struct stranger *s, const char *text)
 {
 	const uint8_t *blob, *record;
 
-	if (!hello(s, strlen(text)))
-		errx(1, "no grant");
 	write_one(s, text);
 	record = read_record(s, &blob);
 	if (record[0] != RESULT)
 		errx(1, "record type %u is no RESULT", record[0]);
 	printf("result %u\n", get32(record + 24));
 	write_record(s, &(struct record){.type = BYE});
+}
+
+static void
+minimal(struct stranger *s, const char *text)
+{
+	if (!hello(s, strlen(text)))
+		errx(1, "no grant");
+	transfer(s, text);
 }
 
 static void
@@ -425,12 +431,15 @@ outside(struct stranger *s, const char *text)
 static void
 send_message(struct stranger *s, const char *text)
 {
-	struct ibv_send_wr wr = {
-	    .opcode = IBV_WR_SEND}; /* empty: a receive without memory takes it */
+	struct ibv_send_wr empty = {.opcode = IBV_WR_SEND}; /* takes a receive without memory */
+	enum ibv_wc_status status;
 
 	if (!hello(s, strlen(text)))
 		errx(1, "no grant");
-	printf("completion: %s\n", ibv_wc_status_str(post(s, &wr)));
+	status = post(s, &empty);
+	printf("completion: %s\n", ibv_wc_status_str(status));
+	if (status == IBV_WC_SUCCESS)
+		transfer(s, text);
 }
 
 static const struct {

@@ -42,7 +42,7 @@ def test_address_that_is_not_allowed(make, file, device):
     writer = make("a", peers=[target])
     said = writer.refused("write", "b", file)
     assert f"refused us: {device.address} is in no allow line of [listen default]" in said
-    assert f'on b: add "allow = {device.address}" under [listen default] in {target.file}' in said
+    assert f'on b: add "allow = {device.address}"' in said
     assert target.regions() == []
 
     target.configure({"listen default": {"allow": device.address}})
@@ -52,12 +52,12 @@ def test_address_that_is_not_allowed(make, file, device):
 
 def test_target_may_not_lock_enough_memory(make, file):
     """siw counts locked memory for root too; as nobody the limit holds on every device."""
-    limit = MEBIBYTE
-    target = make("b", command=unprivileged(limit))
+    sections = {"region default": {"size": "64K"}}
+    target = make("b", sections=sections, command=unprivileged(MEBIBYTE))
     writer = make("a", peers=[target])
-    said = writer.refused("write", "b", file) + target.log.read_text()
-    assert "2.0 MiB" in said and "1.0 MiB" in said  # wanted, limit
-    assert "LimitMEMLOCK" in said
+    said = writer.refused("write", "b", file)
+    assert "cannot pin 2.0 MiB: this process may lock 1.0 MiB in all (RLIMIT_MEMLOCK)" in said
+    assert "LimitMEMLOCK=infinity" in said
 
 
 def test_writer_may_not_lock_enough_memory(make, file):
