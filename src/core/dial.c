@@ -230,7 +230,8 @@ dial_won(struct dial *d, struct outbound *ob)
 	d->running[i] = NULL;
 	peer_remember_fabric(d->peer, d->candidates[i].fabric);
 	t->dial = NULL;
-	transfer_attach(t, ob, d->why);
+	outbound_won(ob, d->why);
+	transfer_attach(t, ob);
 	finish(d);
 }
 

@@ -369,6 +369,7 @@ inbound_new(struct core *core, struct listener *listener, struct fabric_conn *co
 	loop_task_init(&in->grave, bury);
 	core_peer_name(core, (const struct sockaddr *)&info->remote, in->peer);
 	memcpy(in->listen, listener_name(listener), sizeof(in->listen));
+	listener_why(listener, in->fabric_why, sizeof(in->fabric_why));
 	if (loop_timer_new(core->env.loop, on_deadline, in, &in->deadline) < 0 ||
 	    channel_init(&in->channel, core, &CHANNEL_OPS, conn) < 0) {
 		inbound_free(in);
@@ -482,6 +483,7 @@ view(struct inbound *in, struct peer_view *ret)
 	};
 	memcpy(ret->name, in->peer, sizeof(ret->name));
 	memcpy(ret->claimed_name, in->hello.writer, sizeof(ret->claimed_name));
+	memcpy(ret->fabric_why, in->fabric_why, sizeof(ret->fabric_why));
 	memcpy(ret->device, in->info.device, sizeof(ret->device));
 	text_address_port(ret->address, (const struct sockaddr *)&in->info.remote);
 	ret->configured = conf_find_peer(in->core->conf, in->peer) != NULL;

@@ -48,6 +48,7 @@ struct inbound {
 	char peer[TEXT_ADDRESS_MAX];
 	char listen[LIMIT_NAME + 1];
 	struct fabric_info info; /* as last described */
+	char fabric_why[LIMIT_TEXT + 1];
 	struct rwp_hello hello;
 	uint32_t generation;
 	uint64_t since; /* CLOCK_REALTIME */

@@ -226,6 +226,23 @@ listener_name(const struct listener *l)
 	return l->name;
 }
 
+void
+listener_why(const struct listener *l, char *buf, size_t size)
+{
+	const struct listener *other;
+	size_t used = 0;
+
+	buf[0] = '\0';
+	list_for_each (other, &l->core->listeners, struct listener, node) {
+		if (other->fabric == l->fabric || other->state != DOWN || used >= size ||
+		    strcmp(other->name, l->name) != 0 ||
+		    other->address.ss_family != l->address.ss_family)
+			continue;
+		used += snprintf(buf + used, size - used, "%s%s: %s", used > 0 ? "; " : "",
+		    other->fabric->ops->name, other->detail);
+	}
+}
+
 static bool
 host_only(const struct conf_listen *conf)
 {

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <stddef.h>
+
 #include "fabric/fabric.h"
 
 struct conf;
@@ -21,6 +23,8 @@ void listener_close_all(struct core *core);
 
 void listener_event(struct listener *l, const struct fabric_event *event);
 const char *listener_name(const struct listener *l); /* LIMIT_NAME + 1 bytes */
+/* What speaks against the other fabrics of its section here: "verbs: ...", or "". */
+void listener_why(const struct listener *l, char *buf, size_t size);
 void listener_view(const struct listener *l, struct listen_view *ret);
 /* fn for every listener, in the order of the configuration. */
 void listener_each(

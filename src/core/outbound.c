@@ -113,9 +113,15 @@ outbound_hang_up(struct outbound *ob)
 }
 
 void
-outbound_take(struct outbound *ob, struct transfer *t)
+outbound_won(struct outbound *ob, const char *why)
 {
 	ob->dial = NULL;
+	snprintf(ob->fabric_why, sizeof(ob->fabric_why), "%s", why);
+}
+
+void
+outbound_take(struct outbound *ob, struct transfer *t)
+{
 	ob->transfer = t;
 }
 
@@ -569,6 +575,7 @@ outbound_view(struct outbound *ob, struct peer_view *ret)
 	    .queued = ob->transfer != NULL,
 	};
 	memcpy(ret->claimed_name, ob->grant.host, sizeof(ret->claimed_name));
+	memcpy(ret->fabric_why, ob->fabric_why, sizeof(ret->fabric_why));
 	memcpy(ret->device, ob->info.device, sizeof(ret->device));
 	text_address_port(ret->address, (const struct sockaddr *)&ob->address);
 }

@@ -50,6 +50,7 @@ struct outbound {
 
 	struct sockaddr_storage address;
 	struct fabric_info info;
+	char fabric_why[LIMIT_TEXT + 1];
 	char region[LIMIT_NAME + 1];
 	uint64_t wanted;
 	uint64_t setup_ns;
@@ -70,7 +71,9 @@ int outbound_new(struct peer *peer, struct core_fabric *fabric, const struct soc
     const struct transfer *t, struct dial *dial, uint64_t setup_ns, struct outbound **ret);
 /* Its dial needs it no more. */
 void outbound_hang_up(struct outbound *ob);
-/* Established: gets its transfer. */
+/* Established, before the dial's others. why: what spoke against other fabrics. */
+void outbound_won(struct outbound *ob, const char *why);
+/* The transfer is its own until it ends one way or the other. */
 void outbound_take(struct outbound *ob, struct transfer *t);
 /* Open, idle, grants the region, and the transfer's size fits. */
 bool outbound_fits(const struct outbound *ob, const struct transfer *t);

@@ -316,7 +316,7 @@ schedule(struct loop_task *task)
 	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
 		ob = find_fitting(peer, t);
 		if (ob != NULL) {
-			transfer_attach(t, ob, "");
+			transfer_attach(t, ob);
 			outbound_run(ob, t);
 			continue;
 		}

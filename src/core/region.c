@@ -69,6 +69,7 @@ describe(struct region *region, struct inbound *inbound)
 	inbound_describe(inbound, &info);
 	region->fabric = info.fabric;
 	memcpy(region->device, info.device, sizeof(region->device));
+	memcpy(region->fabric_why, inbound->fabric_why, sizeof(region->fabric_why));
 	text_address(region->address, (struct sockaddr *)&info.remote);
 	memcpy(region->peer, inbound->peer, sizeof(region->peer));
 	memcpy(region->claimed_name, inbound->hello.writer, sizeof(region->claimed_name));
@@ -247,6 +248,7 @@ region_view(struct region *region, struct region_view *ret)
 	memcpy(ret->claimed_name, region->claimed_name, sizeof(ret->claimed_name));
 	memcpy(ret->address, region->address, sizeof(ret->address));
 	memcpy(ret->device, region->device, sizeof(ret->device));
+	memcpy(ret->fabric_why, region->fabric_why, sizeof(ret->fabric_why));
 }
 
 struct region *

@@ -34,6 +34,7 @@ struct region {
 	char peer[TEXT_ADDRESS_MAX], address[TEXT_ADDRESS_MAX], claimed_name[LIMIT_NAME + 1];
 	const char *fabric;
 	char device[64];
+	char fabric_why[LIMIT_TEXT + 1];
 
 	uint64_t size;
 	struct memory *memory;

@@ -281,6 +281,7 @@ describe(struct transfer *t, struct outbound *ob)
 	memcpy(t->view.device, info.device, sizeof(t->view.device));
 	text_address_port(t->view.address, (const struct sockaddr *)&ob->address);
 	snprintf(t->view.host, sizeof(t->view.host), "%s", ob->grant.host);
+	memcpy(t->view.fabric_why, ob->fabric_why, sizeof(t->view.fabric_why));
 	t->view.region_id = ob->grant.region_id;
 }
 
@@ -291,12 +292,11 @@ transfer_connecting(struct transfer *t)
 }
 
 void
-transfer_attach(struct transfer *t, struct outbound *ob, const char *why)
+transfer_attach(struct transfer *t, struct outbound *ob)
 {
 	list_del(&t->queue_node);
 	t->outbound = ob;
 	outbound_take(ob, t);
-	snprintf(t->view.fabric_why, sizeof(t->view.fabric_why), "%s", why);
 	set_state(t, TRANSFER_CONNECTING);
 }
 

@@ -43,9 +43,9 @@ struct transfer {
 
 /* ---- from peer and outbound ---- */
 
-/* A dial is under way; then a connection is its own (why: what spoke against other fabrics). */
+/* A dial is under way; then a connection is its own. */
 void transfer_connecting(struct transfer *t);
-void transfer_attach(struct transfer *t, struct outbound *ob, const char *why);
+void transfer_attach(struct transfer *t, struct outbound *ob);
 /* Back to the peer's queue, as if it had not begun. */
 void transfer_requeue(struct transfer *t);
 /* Final. */

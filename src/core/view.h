@@ -28,10 +28,11 @@ struct region_view {
 	char address[TEXT_ADDRESS_MAX];
 	const char *fabric;
 	char device[64];
-	const char *state; /* "preparing", "granted", "receiving", "lingering" */
-	uint64_t size;     /* bytes granted */
-	uint64_t arrivals; /* verified transfers */
-	uint64_t bytes;    /* verified bytes, all arrivals together */
+	const char *state;               /* "preparing", "granted", "receiving", "lingering" */
+	uint64_t size;                   /* bytes granted */
+	uint64_t arrivals;               /* verified transfers */
+	uint64_t bytes;                  /* verified bytes, all arrivals together */
+	char fabric_why[LIMIT_TEXT + 1]; /* what spoke against other fabrics, "" for nothing */
 	uint64_t receive_completions;
 	uint64_t granted_at;
 	bool has_arrival; /* last is whole in the region now */
@@ -47,9 +48,10 @@ struct peer_view {                   /* one connection, or a configured peer wit
 	const char *state;     /* of the connection; "idle" without one */
 	const char *fabric;    /* "" without a connection */
 	char device[64];
-	uint64_t since;     /* 0 without a connection */
-	uint32_t transfers; /* finished on this connection */
-	uint32_t queued;    /* running on it; without a connection: waiting */
+	char fabric_why[LIMIT_TEXT + 1]; /* as in region_view */
+	uint64_t since;                  /* 0 without a connection */
+	uint32_t transfers;              /* finished on this connection */
+	uint32_t queued;                 /* running on it; without a connection: waiting */
 	char last_error[LIMIT_TEXT + 1];
 };
 
@@ -100,8 +102,7 @@ struct transfer_view { /* progress, and the result when the state is final */
 	char region[LIMIT_NAME + 1];
 	const char *fabric; /* "" before there is a connection */
 	char device[64];
-	char fabric_why[LIMIT_TEXT + 1]; /* why other fabrics were not used; "" if nothing spoke
-					  * against them */
+	char fabric_why[LIMIT_TEXT + 1]; /* as in region_view */
 	uint32_t crc32c;                 /* of all bytes, when arrived or stored */
 	unsigned code;             /* enum rwp_code when refused or failed by the peer; else 0 */
 	char text[LIMIT_TEXT + 1]; /* what is wrong: "refused 2.0 GiB for region ..." */

@@ -131,7 +131,7 @@ why_not(int error)
 {
 	switch (error) {
 	case -ENODEV:
-		return "this machine has no RDMA device (`rdma link` lists them)";
+		return "no RDMA device here";
 	case -ENOENT:
 	case -ENXIO:
 		return "/dev/infiniband/rdma_cm is missing: load the kernel module rdma_ucm";

@@ -91,7 +91,7 @@ check_device(struct verbs_port *p, const struct sockaddr *address)
 		snprintf(p->detail, sizeof(p->detail),
 		    "there is no RDMA device %s (RDMA devices here: %s)", p->device, devices);
 	else if (!device_exists(NULL))
-		snprintf(p->detail, sizeof(p->detail), "this machine has no RDMA device");
+		snprintf(p->detail, sizeof(p->detail), "no RDMA device here");
 	else {
 		const char *named = p->device[0] != '\0' ? p->device : bound;
 
