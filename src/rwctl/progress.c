@@ -18,8 +18,9 @@
 #include "rwctl/answer.h"
 #include "rwctl/progress.h"
 
-#define BAR_MAX 40
-#define BAR_MIN 8
+#define BAR_MAX   40
+#define BAR_MIN   8
+#define RATE_ROOM 20 /* columns kept for rate and time, lest the bar change with each digit */
 
 struct progress {
 	bool utf8;
@@ -99,9 +100,10 @@ print_amount(char *buf, size_t size, uint64_t bytes, uint64_t whole)
 	for (; whole / unit >= 1024; i++)
 		unit *= 1024;
 	int digits = i > 0 && whole / unit < 10 ? 1 : 0;
+	int columns = snprintf(NULL, 0, "%.*f", digits, whole / unit);
 
-	snprintf(
-	    buf, size, "%.*f of %.*f %s", digits, bytes / unit, digits, whole / unit, UNITS[i]);
+	snprintf(buf, size, "%*.*f of %.*f %s", columns, digits, bytes / unit, digits, whole / unit,
+	    UNITS[i]);
 }
 
 static void
@@ -206,7 +208,7 @@ progress_draw(struct progress *p, const json_t *t)
 
 	/* The name gives way first, then the bar; the last column stays free, or some terminals
 	 * wrap. */
-	room = terminal_width() - 1 - (int)(strlen(percent) + strlen(amount) + strlen(rate)) - 2;
+	room = terminal_width() - 1 - (int)(strlen(percent) + strlen(amount)) - RATE_ROOM - 2;
 	room -= cut_to(head, room > 24 ? room / 2 : 12);
 	if (whole > 0 && room >= BAR_MIN + 4) {
 		int width = smaller(room - 4, BAR_MAX);

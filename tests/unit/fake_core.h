@@ -36,5 +36,5 @@ struct core {
 /* An arrival of these bytes, which must stay. */
 void fake_region_add(
     struct core *core, const char *peer, const char *name, const void *bytes, size_t size);
-/* The data of the session in the documents: regions, peers, listeners. */
+/* Data as in the examples of the documents: regions, peers, listeners. */
 void fake_core_fill(struct core *core);
