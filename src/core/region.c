@@ -155,6 +155,18 @@ region_revoke(struct region *region)
 	registration_drop(&region->reg);
 }
 
+/* Of the connection as it is, or was at its end. */
+static void
+count_completions(struct region *region)
+{
+	struct fabric_info info;
+
+	if (region->inbound == NULL)
+		return;
+	inbound_describe(region->inbound, &info);
+	region->receive_completions = info.receive_completions;
+}
+
 void
 region_free(struct region *region)
 {
@@ -191,6 +203,7 @@ region_detach(struct region *region)
 	struct region *oldest;
 	unsigned count;
 
+	count_completions(region);
 	region->inbound = NULL;
 	if (!region->has_arrival || region->released || conf == NULL || conf->linger_ns == 0 ||
 	    conf->keep == 0 || region->core->stopping) {
@@ -225,12 +238,7 @@ region_evict(struct core *core, uint64_t size)
 void
 region_view(struct region *region, struct region_view *ret)
 {
-	struct fabric_info info;
-
-	if (region->inbound != NULL) {
-		inbound_describe(region->inbound, &info);
-		region->receive_completions = info.receive_completions;
-	}
+	count_completions(region);
 	*ret = (struct region_view){
 	    .id = region->id,
 	    .fabric = region->fabric,
