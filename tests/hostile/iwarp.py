@@ -40,7 +40,7 @@ DEPTH = 0x3FFF
 Setup = collections.namedtuple("Setup", "key flags revision private ird ord", defaults=(0, 0))
 
 
-def setup(key, private=b"", flags=CRC | ENHANCED, revision=2, ird=0, ord=0):
+def setup_frame(key, private=b"", flags=CRC | ENHANCED, revision=2, ird=0, ord=0):
     """A frame of the set-up."""
     if flags & ENHANCED:
         private = struct.pack(">HH", ird, ord) + private
@@ -165,7 +165,7 @@ class Connection:
 
     def connect(self, private, **how):
         """Requests, and returns the reply."""
-        self.raw(setup(REQUEST, private, **how))
+        self.raw(setup_frame(REQUEST, private, **how))
         reply = self.receive_setup()
         self.crc = bool(reply.flags & CRC)
         return reply

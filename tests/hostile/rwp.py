@@ -251,6 +251,8 @@ class Writer:
         self.got += 1
         r = parse_record(bytes(self.mailbox[slot : slot + SLOT]))
         assert r is not None, "a record with a wrong tag"
+        if self.grant:
+            self.put_line()  # gives the slot back
         if r.blob_len == 0:
             return r, None
         at = RING + SLOT * MAILBOX_RECORDS + r.blob_off

@@ -29,11 +29,11 @@ def test_rfc_5044_figure_5():
     "frame, wire",
     [
         (
-            iwarp.setup(iwarp.REQUEST, b"\xde\xad\xbe\xef", flags=iwarp.CRC, revision=1),
+            iwarp.setup_frame(iwarp.REQUEST, b"\xde\xad\xbe\xef", flags=iwarp.CRC, revision=1),
             "4d50412049442052657120467261 6d65 4001 0004 deadbeef",
         ),
         (
-            iwarp.setup(iwarp.REQUEST, b"\xde\xad\xbe\xef", ird=1, ord=1),
+            iwarp.setup_frame(iwarp.REQUEST, b"\xde\xad\xbe\xef", ird=1, ord=1),
             "4d504120494420526571204672616d65 5002 0008 00010001 deadbeef",
         ),
         (

@@ -1,0 +1,139 @@
+"""Ends of all kinds in the middle of things: who survives is clean, and the next transfer works."""
+
+import signal
+import time
+
+import pytest
+from conftest import HELLO, Flow, receiving
+
+from daemon import until
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def works(writer, target, hello):
+    writer.rwctl("write", "b", hello)
+    assert target.dump() == HELLO
+
+
+def test_writer_killed(pair, hello):
+    writer, target = pair
+    flow = Flow(writer, target)
+    writer.kill()
+    status, said = flow.end()
+    assert status == 3, said
+    until(lambda: target.status()["connections"] == 0, what="the target to notice")
+    assert receiving(target) == []
+    writer.start()
+    works(writer, target, hello)
+
+
+def test_target_killed(pair, hello):
+    writer, target = pair
+    flow = Flow(writer, target)
+    target.kill()
+    status, said = flow.end()
+    assert status == 1 and "rwctl: b (127.0.0.1:" in said, said
+    until(lambda: writer.status()["connections"] == 0, what="the writer to be clean")
+    target.start()
+    works(writer, target, hello)
+
+
+@pytest.mark.parametrize("sign, status", [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+def test_rwctl_ended(pair, hello, sign, status):
+    """The transfer ends on both sides, the daemons go on."""
+    writer, target = pair
+    flow = Flow(writer, target)
+    flow.process.send_signal(sign)
+    assert flow.end()[0] == status
+    until(lambda: writer.status()["transfers"] == 0 and not receiving(target), what="the transfer to end")
+    assert all(region["lastArrival"] is None for region in target.regions())
+    works(writer, target, hello)
+
+
+def test_deadline(pair, hello):
+    writer, target = pair
+    stream = writer.stream("b", "--timeout", "1s")
+    stream.stdin.write(b"and then nothing")
+    stream.stdin.flush()
+    assert stream.wait(timeout=30) == 4
+    until(lambda: writer.status()["transfers"] == 0 and not receiving(target), what="the transfer to end")
+    works(writer, target, hello)
+
+
+def test_target_restarted(pair, hello):
+    writer, target = pair
+    writer.rwctl("write", "b", hello)
+    boot = target.status()["bootId"]
+    target.stop()
+    target.start()
+    assert target.status()["bootId"] != boot
+    works(writer, target, hello)
+
+
+@pytest.mark.parametrize("who", ["writer", "target"])
+def test_stopped_with_time_to_finish(pair, hello, who):
+    """SIGTERM lets a running transfer end, and takes no new one."""
+    writer, target = pair
+    stopping = {"writer": writer, "target": target}[who]
+    stopping.configure(limits={"stop": "30s"})
+    stopping.rwctl("reload")
+    stream = writer.stream("b", "--name", "last")
+    stream.stdin.write(b"first half, ")
+    stream.stdin.flush()
+    until(lambda: receiving(target), what="the stream to be on its way")
+    stopping.process.terminate()
+    until(lambda: stopping.status()["state"] == "stopping", what="it to be stopping")
+    assert writer.refused("write", "b", hello)
+    out, errors = stream.communicate(b"second half", timeout=60)
+    assert stream.returncode == 0, errors.decode()
+    assert b"last -> b: arrived, 23 bytes" in out
+    assert stopping.process.wait(timeout=30) == 0
+    stopping.start()
+    works(writer, target, hello)
+
+
+@pytest.mark.parametrize("who", ["writer", "target"])
+def test_stopped_for_good(pair, hello, who):
+    """... but no longer than [limits] stop, here 2 s."""
+    writer, target = pair
+    stopping = {"writer": writer, "target": target}[who]
+    flow = Flow(writer, target)
+    began = time.monotonic()
+    stopping.stop()
+    assert 1 < time.monotonic() - began < 15
+    status, said = flow.end()
+    assert status == 1, said
+    stopping.start()
+    works(writer, target, hello)
+
+
+def test_stopped_when_idle(pair):
+    for daemon in pair:
+        began = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - began < 10
+        assert not daemon.socket.exists()
+        daemon.start()
+
+
+def test_connection_that_is_idle_is_closed(pair, hello):
+    writer, target = pair
+    for daemon in pair:
+        daemon.configure(limits={"idle": "1s"})
+        daemon.rwctl("reload")
+    works(writer, target, hello)
+    until(lambda: writer.status()["connections"] == target.status()["connections"] == 0, what="the end of it")
+    assert [region["state"] for region in target.regions()] == ["lingering"]
+    works(writer, target, hello)
+
+
+def test_transfer_that_stands_still_ends(pair):
+    writer, target = pair
+    target.configure(limits={"stall": "1s"})
+    target.rwctl("reload")
+    stream = writer.stream("b")
+    stream.stdin.write(b"and then nothing")
+    stream.stdin.flush()
+    assert stream.wait(timeout=30) == 1
+    assert b"stands still" in stream.stderr.read()
