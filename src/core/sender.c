@@ -322,9 +322,13 @@ push_end(struct sender *s)
 static void
 fail_read(struct sender *s, int error)
 {
-	fail(s, RWP_E_ABORTED,
-	    error == -ESTALE ? "the file changed while it was sent" : strerror(-error),
-	    error == -ESTALE ? "write it again when nobody changes it" : "");
+	if (error == -ESTALE)
+		fail(s, RWP_E_ABORTED, "the file changed while it was sent",
+		    "write it again when nobody changes it");
+	else if (error == -EPIPE)
+		fail(s, RWP_E_ABORTED, "the input was cut off", "");
+	else
+		fail(s, RWP_E_ABORTED, strerror(-error), "");
 }
 
 static void

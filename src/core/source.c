@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -188,6 +189,16 @@ stream_complete(struct source *source)
 	share_submit(source->share, source->uid, &read->job);
 }
 
+/* A stream is at its end when the other side says so by shutdown(2); one that is closed was cut
+ * off. */
+static int
+end_of_stream(const struct source *source)
+{
+	struct pollfd fd = {.fd = source->fd};
+
+	return poll(&fd, 1, 0) > 0 && fd.revents & POLLHUP ? -EPIPE : 0;
+}
+
 static void
 on_readable(void *arg, unsigned events)
 {
@@ -200,10 +211,9 @@ on_readable(void *arg, unsigned events)
 		return;
 	if (n > 0)
 		read->len += n;
-	else if (n == 0)
-		read->end = true;
 	else
-		read->error = -errno;
+		read->error = n == 0 ? end_of_stream(source) : -errno;
+	read->end = n == 0;
 	if (n <= 0 || read->len == read->size)
 		stream_complete(source);
 }

@@ -26,8 +26,8 @@ struct source_read { /* embedded in its owner, untouched until done */
 	size_t len;      /* got: less than size only at the end */
 	uint32_t crc;    /* CRC32C of them */
 	bool end;        /* there is nothing behind */
-	int error; /* 0, -ESTALE: the file changed or shrank while it was read, or another negative
-		      errno */
+	int error; /* 0, -ESTALE: the file changed while it was read, -EPIPE: the stream was cut
+		    * off (closed, not shut down), or another negative errno */
 	void (*done)(struct source_read *read);
 
 	struct source *source; /* the rest is the source's */

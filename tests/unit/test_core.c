@@ -168,18 +168,40 @@ stream(void **state)
 		sent += n > 0 ? n : 0;
 		loop_turn(w->loop, NSEC_PER_MSEC);
 	}
-	close(fds[0]);
+	shutdown(fds[0], SHUT_WR);
 	world_wait(w, &o.done, "the stream's end", 10);
+	close(fds[0]);
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
 	world_check(w, 3 << 20);
 	free(bytes);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	close(fds[0]);
+	shutdown(fds[0], SHUT_WR);
 	assert_int_equal(world_write_fd(w, &o, "b", "nothing", fds[1]), 0);
 	close(fds[1]);
 	world_wait(w, &o.done, "a stream of nothing", 10);
+	close(fds[0]);
 	assert_int_equal(o.view.length, 0);
 	assert_int_equal(o.view.region_id, 1); /* on the same connection */
+}
+
+/* Who fed the stream has died: half of it is not the whole. */
+static void
+stream_is_cut_off(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(world_write_fd(w, &o, "b", "stdin", fds[1]), 0);
+	close(fds[1]);
+	assert_int_equal(send(fds[0], "half", 4, 0), 4);
+	world_turns(w, 0.1);
+	close(fds[0]);
+	world_wait(w, &o.done, "the end", 5);
+	assert_int_equal(o.view.state, TRANSFER_FAILED);
+	assert_string_equal(o.view.text, "the input was cut off");
+	assert_int_equal(w->arrivals, 0);
 }
 
 static void
@@ -645,6 +667,7 @@ main(void)
 	    TEST(late_established),
 	    TEST(hints_and_narrow_queue),
 	    TEST(stream),
+	    TEST(stream_is_cut_off),
 	    TEST(many_at_once),
 	    TEST(connection_is_reused),
 	    TEST(reused_connection_is_dead),
