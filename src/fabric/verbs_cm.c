@@ -255,10 +255,16 @@ on_rejected(struct verbs_conn *c, const struct cm_event *e)
 	}
 }
 
+/* An iWARP device says so when it does not understand the peer's answer. */
 static void
 on_failed(struct verbs_conn *c, const struct cm_event *e)
 {
-	verbs_conn_end_errno(c, rdma_event_str(e->type), e->status < 0 ? e->status : -EPROTO);
+	bool iwarp = c->info.kind == RWP_FABRIC_VERBS_IWARP;
+	char peer[TEXT_ADDRESS_MAX];
+
+	text_address_port(peer, (const struct sockaddr *)&c->info.remote);
+	verbs_conn_end(c, iwarp ? FABRIC_CAUSE_PROTOCOL : FABRIC_CAUSE_DEVICE,
+	    "%s: the handshake with %s failed (%d)", c->info.device, peer, e->status);
 }
 
 /* In an established connection: kernels from 6.0 on report that the neighbour changed. */

@@ -202,7 +202,22 @@ must_signal(const struct verbs_conn *c, uint64_t index, size_t len, bool last)
 	       (c->device->iwarp && len >= ZERO_COPY);
 }
 
-/* The next work request of the call that is held. wr_id: its number, from 1. */
+/* The next work request starts behind these bytes of the call that is held. */
+static void
+advance(struct verbs_queue *q, size_t len)
+{
+	const struct fabric_write *w = &q->held[q->at];
+
+	q->offset += len;
+	if (q->offset < w->len)
+		return;
+	if (w->cookie != 0)
+		q->cookie = w->cookie;
+	q->at++;
+	q->offset = 0;
+}
+
+/* wr_id: the request's number, from 1. */
 static void
 next_request(struct verbs_conn *c, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
@@ -210,7 +225,6 @@ next_request(struct verbs_conn *c, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	const struct fabric_write *w = &q->held[q->at];
 	size_t left = w->len - q->offset;
 	size_t len = left < q->message_max ? left : q->message_max;
-	bool ends = len == left;
 
 	*sge = (struct ibv_sge){
 	    .addr = (uintptr_t)w->addr + q->offset,
@@ -220,18 +234,12 @@ next_request(struct verbs_conn *c, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	*wr = (struct ibv_send_wr){
 	    .wr_id = ++q->posted,
 	    .sg_list = sge,
-	    .num_sge = len > 0,
+	    .num_sge = len > 0 ? 1 : 0,
 	    .opcode = IBV_WR_RDMA_WRITE,
-	    .send_flags = len <= q->inline_max ? IBV_SEND_INLINE : 0,
+	    .send_flags = len > 0 && len <= q->inline_max ? IBV_SEND_INLINE : 0,
 	    .wr.rdma = {.remote_addr = w->remote_addr + q->offset, .rkey = w->rkey},
 	};
-	q->offset += len;
-	if (ends) {
-		if (w->cookie != 0)
-			q->cookie = w->cookie;
-		q->at++;
-		q->offset = 0;
-	}
+	advance(q, len);
 	q->cookies[q->posted % q->depth] = q->cookie;
 	if (must_signal(c, q->posted, len, q->at == q->n_held)) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
@@ -239,31 +247,32 @@ next_request(struct verbs_conn *c, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	}
 }
 
+/* Fills a chain that one doorbell posts, as far as there is room. */
+static unsigned
+fill(struct verbs_conn *c, struct ibv_send_wr wr[BATCH], struct ibv_sge sge[BATCH])
+{
+	struct verbs_queue *q = &c->queue;
+	unsigned n = 0;
+
+	for (; n < BATCH && q->at < q->n_held && room(q) > 0; n++) {
+		next_request(c, &wr[n], &sge[n]);
+		if (n > 0)
+			wr[n - 1].next = &wr[n];
+	}
+	return n;
+}
+
 /* Posts as much of the call that is held as there is room for. */
 static void
 pump(struct verbs_conn *c)
 {
-	struct verbs_queue *q = &c->queue;
 	struct ibv_send_wr wr[BATCH], *bad;
 	struct ibv_sge sge[BATCH];
 
-	while (c->state == CONN_ESTABLISHED && q->at < q->n_held && room(q) > 0) {
-		unsigned n = 0;
-		int r;
-
-		while (n < BATCH && q->at < q->n_held && room(q) > 0) {
-			next_request(c, &wr[n], &sge[n]);
-			if (n > 0)
-				wr[n - 1].next = &wr[n];
-			n++;
-		}
-		r = ibv_post_send(c->id->qp, wr, &bad);
-		if (r != 0) {
-			/* The queue has room: what failed is the queue pair, and why is on its way.
-			 */
+	/* The queue has room, so what a failure is about is the queue pair: why is on its way. */
+	while (c->state == CONN_ESTABLISHED && fill(c, wr, sge) > 0)
+		if (ibv_post_send(c->id->qp, wr, &bad) != 0)
 			verbs_conn_end_unexplained(c, "the queue pair takes no more writes");
-		}
-	}
 }
 
 int
