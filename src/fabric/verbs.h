@@ -203,7 +203,7 @@ int join_init(void);
 /* Does rdma_connect on a worker; verbs_conn_join_done() follows unless it is cancelled. 0 or
  * -ENOMEM. */
 int join_start(struct verbs_conn *c, const struct rdma_conn_param *param);
-/* True: nobody uses the id any more. False: interrupted, call again until it is true. */
+/* True: nobody uses the id any more. False: call again a little later, until it is true. */
 bool join_cancel(struct verbs_conn *c);
 
 /* ---- verbs_qp.c ---- */

@@ -21,10 +21,9 @@
 #include "fabric/verbs.h"
 #include "wire/rwp.h"
 
-/* How long the end waits for an event that explains it, or for the peer's answer to ours. It may
- * never come: the peer may be dead, and iWARP devices do not always send one. */
+/* How long the end waits for what may never come: an event that explains it, the peer's answer to
+ * ours, the return of rdma_connect before it is interrupted (again). */
 #define GOODBYE_NS (100 * NSEC_PER_MSEC)
-#define CANCEL_NS  (10 * NSEC_PER_MSEC) /* between two attempts to interrupt rdma_connect */
 
 static const char *const STATES[] = {
     [CONN_RESOLVING] = "resolving",
@@ -197,7 +196,7 @@ close_conn(struct verbs_conn *c)
 	if (c->state != CONN_ENDING)
 		return;
 	if (!join_cancel(c)) {
-		loop_timer_set(c->timer, CANCEL_NS);
+		loop_timer_set(c->timer, GOODBYE_NS);
 		return;
 	}
 	loop_timer_clear(c->timer);

@@ -4,6 +4,11 @@
  * an address that drops SYN. So it runs on a worker, on an event channel that the loop leaves alone
  * meanwhile. To end it early a signal is sent to that worker for as long as the call lasts: one
  * that arrives just before the call is lost, hence the repetition.
+ *
+ * The first attempt only waits. A TCP connection that is closed before the peer's siw has accepted
+ * it makes that siw close its listener, and later crash (Linux 6.1: sockets that wait to be
+ * accepted carry the listener's callbacks). A call that can end by itself soon is better left to do
+ * so.
  */
 
 #include "config.h"
@@ -16,11 +21,13 @@
 
 #include "fabric/verbs.h"
 
-#define INTERRUPT SIGRTMIN /* blocked everywhere but around the call; its handler does nothing */
+/* Sent to workers only, which block it but around the call; its handler does nothing. */
+#define INTERRUPT SIGRTMIN
 
 struct verbs_join {
 	struct job job;
 	struct verbs_conn *conn; /* NULL: cancelled before it began; the loop's thread only */
+	bool waited;             /* the first attempt to cancel was made; the loop's thread only */
 	struct rdma_cm_id *id;
 	struct rdma_conn_param param;
 	uint8_t data[UINT8_MAX];
@@ -126,9 +133,10 @@ join_cancel(struct verbs_conn *c)
 	pthread_mutex_lock(&join->lock);
 	join->cancelled = true;
 	inside = join->inside;
-	if (inside)
+	if (inside && join->waited)
 		pthread_kill(join->thread, INTERRUPT);
 	pthread_mutex_unlock(&join->lock);
+	join->waited = true;
 	if (inside)
 		return false;
 	join->conn = NULL; /* done() frees it */
