@@ -111,6 +111,7 @@ report_region(const struct region_view *v)
 	o = set(o, "address", report_text(v->address));
 	o = set(o, "fabric", report_text(v->fabric));
 	o = set(o, "device", report_text(v->device));
+	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "state", report_text(v->state));
 	o = set(o, "size", number(v->size));
 	o = set(o, "arrivals", number(v->arrivals));
@@ -134,6 +135,7 @@ report_peer(const struct peer_view *v)
 	o = set(o, "state", report_text(v->state));
 	o = set(o, "fabric", report_text(v->fabric));
 	o = set(o, "device", report_text(v->device));
+	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "since", time_of(v->since));
 	o = set(o, "transfers", number(v->transfers));
 	o = set(o, "queued", number(v->queued));
@@ -177,6 +179,7 @@ report_transfer(const struct transfer_view *v)
 	o = set(o, "region", report_text(v->region));
 	o = set(o, "fabric", report_text(v->fabric));
 	o = set(o, "device", report_text(v->device));
+	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "crc32c", done ? checksum(v->crc32c) : json_null());
 	o = set(o, "code", code_word(v->code));
 	o = set(o, "text", report_text(v->text));

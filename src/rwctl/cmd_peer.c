@@ -21,6 +21,7 @@ static const struct column COLUMNS[] = {
     {"DONE", COLUMN_NUMBER},
     {"QUEUED", COLUMN_NUMBER},
     {"LAST ERROR", COLUMN_LONG},
+    {"WHY THIS FABRIC", COLUMN_NOTE},
 };
 
 #define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
@@ -32,11 +33,11 @@ add_peer(struct table *table, const json_t *p)
 
 	snprintf(done, sizeof(done), "%" PRIu64, number_at(p, "transfers"));
 	snprintf(queued, sizeof(queued), "%" PRIu64, number_at(p, "queued"));
-	table_row(
-	    table, (const char *[N_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"),
-		       text_at(p, "address"), text_at(p, "direction"), text_at(p, "state"),
-		       text_at(p, "fabric"), text_at(p, "device"),
-		       age_since(age, text_at(p, "since")), done, queued, text_at(p, "lastError")});
+	table_row(table,
+	    (const char *[N_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"),
+		text_at(p, "address"), text_at(p, "direction"), text_at(p, "state"),
+		text_at(p, "fabric"), text_at(p, "device"), age_since(age, text_at(p, "since")),
+		done, queued, text_at(p, "lastError"), text_at(p, "fabricWhy")});
 }
 
 static const struct listing PEERS = {

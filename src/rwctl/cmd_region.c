@@ -21,6 +21,7 @@ static const struct column COLUMNS[] = {
     {"LAST", COLUMN_LONG},
     {"AGE", COLUMN_NUMBER},
     {"STATE", COLUMN_TEXT},
+    {"WHY THIS FABRIC", COLUMN_NOTE},
 };
 
 #define N_COLUMNS (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
@@ -37,7 +38,8 @@ add_region(struct table *table, const json_t *r)
 	text_human_size(bytes, number_at(r, "bytes"));
 	table_row(table, (const char *[N_COLUMNS]){id, text_at(r, "peer"), text_at(r, "fabric"),
 			     text_at(r, "device"), size, arrivals, bytes, text_at(last, "name"),
-			     age_since(age, text_at(last, "time")), text_at(r, "state")});
+			     age_since(age, text_at(last, "time")), text_at(r, "state"),
+			     text_at(r, "fabricWhy")});
 }
 
 static const struct listing REGIONS = {

@@ -109,7 +109,7 @@ print_result(const json_t *t)
 {
 	uint64_t bytes = number_at(t, "length"), ns = number_at(t, "sendingNs");
 	char took[TEXT_TIME_MAX], rate[TEXT_SIZE_MAX];
-	const char *device = text_at(t, "device");
+	const char *device = text_at(t, "device"), *why = text_at(t, "fabricWhy");
 
 	if (ns == 0)
 		ns = number_at(t, "durationNs");
@@ -119,8 +119,10 @@ print_result(const json_t *t)
 		printf(" (%s/s)", text_human_size(rate, (uint64_t)(bytes * 1e9 / ns)));
 	if (number_at(t, "regionId") != 0)
 		printf(", region %" PRIu64, number_at(t, "regionId"));
-	printf(", %s%s%s, crc32c %s\n", text_at(t, "fabric"), device[0] != '\0' ? " " : "", device,
-	    text_at(t, "crc32c"));
+	printf(", %s%s%s", text_at(t, "fabric"), device[0] != '\0' ? " " : "", device);
+	if (why[0] != '\0')
+		printf(" (%s)", why);
+	printf(", crc32c %s\n", text_at(t, "crc32c"));
 }
 
 /* Shows progress until there is a result. */

@@ -11,6 +11,7 @@ static const int FLAGS[] = {
     [COLUMN_TEXT] = 0,
     [COLUMN_NUMBER] = SCOLS_FL_RIGHT,
     [COLUMN_LONG] = SCOLS_FL_TRUNC,
+    [COLUMN_NOTE] = SCOLS_FL_TRUNC | SCOLS_FL_HIDDEN, /* until there is one */
 };
 
 struct table {
@@ -36,6 +37,18 @@ table_new(const struct column *columns, size_t n)
 	return table;
 }
 
+static int
+set_cell(struct table *table, struct libscols_line *line, size_t i, const char *text)
+{
+	struct libscols_column *column = scols_table_get_column(table->scols, i);
+
+	if (text[0] == '\0')
+		return scols_line_set_data(line, i, "-");
+	if (scols_column_is_hidden(column))
+		scols_column_set_flags(column, FLAGS[COLUMN_LONG]);
+	return scols_line_set_data(line, i, text);
+}
+
 void
 table_row(struct table *table, const char *const *cells)
 {
@@ -46,8 +59,7 @@ table_row(struct table *table, const char *const *cells)
 	line = scols_table_new_line(table->scols, NULL);
 	table->failed = line == NULL;
 	for (size_t i = 0; i < table->columns && !table->failed; i++)
-		table->failed =
-		    scols_line_set_data(line, i, cells[i][0] != '\0' ? cells[i] : "-") < 0;
+		table->failed = set_cell(table, line, i, cells[i]) < 0;
 }
 
 bool

@@ -11,6 +11,7 @@ enum column_kind {
 	COLUMN_TEXT,
 	COLUMN_NUMBER, /* to the right */
 	COLUMN_LONG,   /* text that is cut where the terminal is too narrow */
+	COLUMN_NOTE,   /* the same, and hidden when no row has any */
 };
 
 struct column {

@@ -182,13 +182,14 @@ regions(void **state)
 	struct fixture *f = *state;
 	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListRegions\"}");
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "regions");
-	json_t *expected = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, "
-				     "s:s, s:{s:s, s:i, s:s, s:s}}",
-	    "id", 4, "region", "default", "peer", "c", "claimedName", "a", "address", "10.0.0.4",
-	    "fabric", "verbs", "device", "mlx5_0", "state", "granted", "size", 4096, "arrivals", 1,
-	    "bytes", 17, "receiveCompletions", 0, "grantedAt", "2025-11-29T16:54:40.123Z",
-	    "lastArrival", "name", "hello.txt", "length", 17, "crc32c", "9b6a4ff3", "time",
-	    "2025-11-29T16:54:40.123Z");
+	json_t *expected =
+	    json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:s, s:i, s:i, s:i, s:i, "
+		      "s:s, s:{s:s, s:i, s:s, s:s}}",
+		"id", 4, "region", "default", "peer", "c", "claimedName", "a", "address",
+		"10.0.0.4", "fabric", "verbs", "device", "mlx5_0", "fabricWhy", "state", "granted",
+		"size", 4096, "arrivals", 1, "bytes", 17, "receiveCompletions", 0, "grantedAt",
+		"2025-11-29T16:54:40.123Z", "lastArrival", "name", "hello.txt", "length", 17,
+		"crc32c", "9b6a4ff3", "time", "2025-11-29T16:54:40.123Z");
 	char crc[9];
 
 	snprintf(crc, sizeof(crc), "%08x", crc32c(0, "Hello RDMA Write!", 17));
@@ -206,10 +207,11 @@ peers(void **state)
 	struct fixture *f = *state;
 	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListPeers\"}");
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "peers");
-	json_t *expected = json_pack("{s:s, s:n, s:n, s:b, s:n, s:s, s:n, s:n, s:n, s:i, s:i, s:s}",
-	    "name", "spare", "claimedName", "address", "configured", 1, "direction", "state",
-	    "idle", "fabric", "device", "since", "transfers", 0, "queued", 0, "lastError",
-	    "connection refused");
+	json_t *expected =
+	    json_pack("{s:s, s:n, s:n, s:b, s:n, s:s, s:n, s:n, s:n, s:n, s:i, s:i, s:s}", "name",
+		"spare", "claimedName", "address", "configured", 1, "direction", "state", "idle",
+		"fabric", "device", "fabricWhy", "since", "transfers", 0, "queued", 0, "lastError",
+		"connection refused");
 
 	assert_int_equal(json_array_size(list), 2);
 	assert_true(json_equal(json_array_get(list, 1), expected));
