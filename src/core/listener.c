@@ -133,16 +133,28 @@ find(struct core *core, const struct conf_listen *conf, const struct sockaddr_st
 	return NULL;
 }
 
+typedef int wanted_fn(struct core *core, const struct conf_listen *conf,
+    const struct sockaddr_storage *address, struct core_fabric *f);
+
 static int
-want(struct core *core, const struct conf_listen *conf, const struct sockaddr_storage *address,
+mark(struct core *core, const struct conf_listen *conf, const struct sockaddr_storage *address,
     struct core_fabric *f)
 {
 	struct listener *l = find(core, conf, address, f);
 
-	if (l != NULL) {
+	if (l != NULL)
 		l->wanted = true;
+	return 0;
+}
+
+static int
+open_missing(struct core *core, const struct conf_listen *conf,
+    const struct sockaddr_storage *address, struct core_fabric *f)
+{
+	struct listener *l = find(core, conf, address, f);
+
+	if (l != NULL)
 		return 0;
-	}
 	l = calloc(1, sizeof(*l));
 	if (l == NULL || loop_timer_new(core->env.loop, start, l, &l->retry) < 0) {
 		free(l);
@@ -151,7 +163,6 @@ want(struct core *core, const struct conf_listen *conf, const struct sockaddr_st
 	l->core = core;
 	l->fabric = f;
 	l->address = *address;
-	l->wanted = true;
 	memcpy(l->name, conf->name, sizeof(l->name));
 	memcpy(l->device, conf->device, sizeof(l->device));
 	list_add_tail(&core->listeners, &l->node);
@@ -159,54 +170,63 @@ want(struct core *core, const struct conf_listen *conf, const struct sockaddr_st
 	return 0;
 }
 
-/* Without an address line: the wildcard of both families. */
-static void
-any_address(int family, uint16_t port, struct sockaddr_storage *ret)
+static int
+each_fabric(struct core *core, const struct conf_listen *conf,
+    const struct sockaddr_storage *address, wanted_fn *fn)
 {
-	memset(ret, 0, sizeof(*ret));
-	ret->ss_family = family;
-	if (family == AF_INET)
-		((struct sockaddr_in *)ret)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)ret)->sin6_port = htons(port);
+	int error = 0;
+
+	for (unsigned i = 0; i < core->n_fabrics && error == 0; i++)
+		if (wants_fabric(conf, &core->fabrics[i]))
+			error = fn(core, conf, address, &core->fabrics[i]);
+	return error;
+}
+
+/* Without an address line: the wildcard of both families. */
+static int
+each_wildcard(struct core *core, const struct conf_listen *conf, wanted_fn *fn)
+{
+	struct sockaddr_storage v4 = {0}, v6 = {0};
+	int error;
+
+	v4.ss_family = AF_INET;
+	((struct sockaddr_in *)&v4)->sin_port = htons(conf->port);
+	v6.ss_family = AF_INET6;
+	((struct sockaddr_in6 *)&v6)->sin6_port = htons(conf->port);
+	error = each_fabric(core, conf, &v4, fn);
+	return error < 0 ? error : each_fabric(core, conf, &v6, fn);
 }
 
 static int
-want_section(struct core *core, const struct conf_listen *conf, struct core_fabric *f)
+each_wanted(struct core *core, wanted_fn *fn)
 {
 	const struct conf_address *address;
-	struct sockaddr_storage v4, v6;
+	const struct conf_listen *conf;
 	int error = 0;
 
-	if (list_empty(&conf->addresses)) {
-		any_address(AF_INET, conf->port, &v4);
-		any_address(AF_INET6, conf->port, &v6);
-		error = want(core, conf, &v4, f);
-		return error < 0 ? error : want(core, conf, &v6, f);
+	list_for_each (conf, &core->conf->listens, struct conf_listen, node) {
+		if (list_empty(&conf->addresses) && error == 0)
+			error = each_wildcard(core, conf, fn);
+		list_for_each (address, &conf->addresses, struct conf_address, node)
+			if (error == 0)
+				error = each_fabric(core, conf, &address->address, fn);
 	}
-	list_for_each (address, &conf->addresses, struct conf_address, node)
-		if (error == 0)
-			error = want(core, conf, &address->address, f);
 	return error;
 }
 
 int
 listener_sync(struct core *core)
 {
-	const struct conf_listen *conf;
 	struct listener *l;
-	int error = 0;
 
 	list_for_each (l, &core->listeners, struct listener, node)
 		l->wanted = false;
-	list_for_each (conf, &core->conf->listens, struct conf_listen, node)
-		for (unsigned i = 0; i < core->n_fabrics && error == 0; i++)
-			if (wants_fabric(conf, &core->fabrics[i]))
-				error = want_section(core, conf, &core->fabrics[i]);
+	each_wanted(core, mark);
+	/* The old ones go first: a new one may want their address. */
 	list_for_each (l, &core->listeners, struct listener, node)
 		if (!l->wanted)
 			listener_free(l);
-	return error;
+	return each_wanted(core, open_missing);
 }
 
 void
