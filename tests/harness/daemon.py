@@ -1,5 +1,6 @@
 """daemon.py -- one rwriterd: its configuration, its life, and what can be asked of it"""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -128,10 +129,19 @@ class Daemon:
             return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
     def footprint(self):
-        """What a daemon may not have more of when all is over."""
+        """What a daemon may not have more of when all is over; warm memory that it keeps for later may stay."""
         status = self.status()
         counts = {key: status[key] for key in ("connections", "regions", "transfers", "memoryUsed")}
-        return counts | {"descriptors": len(os.listdir(f"/proc/{self.process.pid}/fd"))}
+        return counts | {"descriptors": [fd for fd in self.descriptors() if not fd.startswith("/memfd:")]}
+
+    def descriptors(self):
+        """What they are, in order of their numbers."""
+        table = f"/proc/{self.process.pid}/fd"
+        found = []
+        for number in sorted(os.listdir(table), key=int):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found.append(os.readlink(f"{table}/{number}").partition(":[")[0])
+        return found
 
     # ---- rwctl ----
 

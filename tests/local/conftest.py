@@ -44,6 +44,15 @@ def receiving(target):
     return [region for region in target.regions() if region["state"] == "receiving"]
 
 
+def hold(writer, target, *options):
+    """A stream that has begun and is not ended: enough bytes for the first segment, and no end of the input."""
+    stream = writer.stream("b", *options)
+    stream.stdin.write(bytes(2 * MEBIBYTE))
+    stream.stdin.flush()
+    until(lambda: receiving(target), what="the stream to be on its way")
+    return stream
+
+
 class Flow:
     """A transfer that goes on and on, some megabytes each second, until it is ended or broken."""
 

@@ -4,7 +4,7 @@ import signal
 import time
 
 import pytest
-from conftest import HELLO, Flow, receiving
+from conftest import HELLO, Flow, hold, receiving
 
 from daemon import until
 
@@ -39,7 +39,7 @@ def test_target_killed(pair, hello):
     works(writer, target, hello)
 
 
-@pytest.mark.parametrize("sign, status", [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.parametrize("sign, status", [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_rwctl_ended(pair, hello, sign, status):
     """The transfer ends on both sides, the daemons go on."""
     writer, target = pair
@@ -53,9 +53,7 @@ def test_rwctl_ended(pair, hello, sign, status):
 
 def test_deadline(pair, hello):
     writer, target = pair
-    stream = writer.stream("b", "--timeout", "1s")
-    stream.stdin.write(b"and then nothing")
-    stream.stdin.flush()
+    stream = hold(writer, target, "--timeout", "1s")
     assert stream.wait(timeout=30) == 4
     until(lambda: writer.status()["transfers"] == 0 and not receiving(target), what="the transfer to end")
     works(writer, target, hello)
@@ -78,16 +76,13 @@ def test_stopped_with_time_to_finish(pair, hello, who):
     stopping = {"writer": writer, "target": target}[who]
     stopping.configure(limits={"stop": "30s"})
     stopping.rwctl("reload")
-    stream = writer.stream("b", "--name", "last")
-    stream.stdin.write(b"first half, ")
-    stream.stdin.flush()
-    until(lambda: receiving(target), what="the stream to be on its way")
+    stream = hold(writer, target, "--name", "last")
     stopping.process.terminate()
     until(lambda: stopping.status()["state"] == "stopping", what="it to be stopping")
     assert writer.refused("write", "b", hello)
-    out, errors = stream.communicate(b"second half", timeout=60)
+    out, errors = stream.communicate(b"the rest", timeout=60)
     assert stream.returncode == 0, errors.decode()
-    assert b"last -> b: arrived, 23 bytes" in out
+    assert b"last -> b: arrived, 2097160 bytes" in out
     assert stopping.process.wait(timeout=30) == 0
     stopping.start()
     works(writer, target, hello)
@@ -132,8 +127,6 @@ def test_transfer_that_stands_still_ends(pair):
     writer, target = pair
     target.configure(limits={"stall": "1s"})
     target.rwctl("reload")
-    stream = writer.stream("b")
-    stream.stdin.write(b"and then nothing")
-    stream.stdin.flush()
+    stream = hold(writer, target)
     assert stream.wait(timeout=30) == 1
     assert b"stands still" in stream.stderr.read()

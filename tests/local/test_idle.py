@@ -1,14 +1,13 @@
 """A daemon with nothing to do sleeps."""
 
 import time
+from pathlib import Path
 
 SECONDS = 3
 
 
 def wake_ups(daemon):
     """How often a thread of the daemon has gone to sleep so far."""
-    from pathlib import Path
-
     count = 0
     for status in Path(f"/proc/{daemon.process.pid}/task").glob("*/status"):
         for line in status.read_text().splitlines():

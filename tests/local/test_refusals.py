@@ -1,7 +1,7 @@
 """What is refused, and that the refusal names both numbers, the machine and what to change."""
 
 import pytest
-from conftest import HELLO, MEBIBYTE, receiving
+from conftest import MEBIBYTE, hold, receiving
 
 from daemon import Daemon, free_port, until
 
@@ -64,10 +64,7 @@ def test_region(make, file):
 def test_busy(make, file):
     target = make("b", limits={"connections": 1})
     writer = make("a", peers=[target])
-    stream = writer.stream("b")
-    stream.stdin.write(HELLO)
-    stream.stdin.flush()
-    until(lambda: receiving(target), what="the stream to be on its way")
+    stream = hold(writer, target)
     other = make("c", peers=[target])
     assert "1 of 1 connections in use" in other.refused("write", "b", file)
     stream.communicate(timeout=30)
@@ -75,15 +72,11 @@ def test_busy(make, file):
 
 
 def test_memory(make, file):
-    target = make("b", region={"size": "64K", "max-size": "1M"}, limits={"pinned-memory": "1M"})
+    target = make("b", region={"size": "64K", "max-size": "3M"}, limits={"pinned-memory": "3M"})
     writer = make("a", peers=[target])
-    file.write_bytes(bytes(MEBIBYTE - 4096))
-    stream = writer.stream("b")
-    stream.stdin.write(HELLO)
-    stream.stdin.flush()
-    until(lambda: receiving(target), what="the stream to be on its way")
+    stream = hold(writer, target, "--size", "2M")
     said = writer.refused("write", "b", file)
-    assert "of the 1.0 MiB of pinned memory are free" in said
+    assert "of the 3.0 MiB of pinned memory are free" in said
     assert "on b: pinned-memory = " in said
     stream.communicate(timeout=30)
     assert stream.returncode == 0
