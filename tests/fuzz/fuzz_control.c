@@ -100,12 +100,12 @@ send_piece(int client, const uint8_t *data, size_t len, const int *fds, unsigned
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
-	} control = {0};
+	} ancillary = {0};
 	struct iovec iov = {(void *)data, len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	if (n > 0) {
-		msg.msg_control = control.buf;
+		msg.msg_control = ancillary.buf;
 		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){.cmsg_len = CMSG_LEN(n * sizeof(int)),
 		    .cmsg_level = SOL_SOCKET,
