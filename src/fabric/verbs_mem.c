@@ -143,9 +143,8 @@ explain(struct verbs_mem *m)
 	    getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 && memlock.rlim_cur != RLIM_INFINITY)
 		snprintf(m->detail, sizeof(m->detail),
 		    "cannot pin %s: this process may lock %s in all (RLIMIT_MEMLOCK); set "
-		    "LimitMEMLOCK=infinity in rwriter.service, or `ulimit -l` (siw before Linux "
-		    "6.8 asks "
-		    "that of root too)",
+		    "LimitMEMLOCK=infinity in rwriter.service, or `ulimit -l` (siw before "
+		    "Linux 6.8 asks that of root too)",
 		    wanted, text_human_size(limit, memlock.rlim_cur));
 	else
 		snprintf(m->detail, sizeof(m->detail), "%s cannot register %s: %s",

@@ -3,9 +3,12 @@
 #include "config.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -42,6 +45,26 @@ on_news(struct loop_task *task)
 	if (p->error != 0)
 		stop_listening(p);
 	verbs_emit((struct verbs *)p->base.fabric, &event);
+}
+
+/* The CM says EADDRNOTAVAIL also where a wildcard and an address want the same port. */
+static bool
+is_local(const struct sockaddr *address)
+{
+	struct sockaddr_storage any_port = {.ss_family = address->sa_family};
+	socklen_t len = sizeof(struct sockaddr_in);
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool local;
+
+	if (fd < 0)
+		return false;
+	if (address->sa_family == AF_INET6)
+		len = sizeof(struct sockaddr_in6);
+	memcpy(&any_port, address, len);
+	((struct sockaddr_in *)&any_port)->sin_port = 0; /* where sin6_port is, too */
+	local = bind(fd, (const struct sockaddr *)&any_port, len) == 0;
+	close(fd);
+	return local;
 }
 
 static void
@@ -133,6 +156,8 @@ start(struct verbs_port *p, const struct sockaddr *address)
 		p->error = -errno;
 	else
 		p->error = bind_and_listen(p, address, &call);
+	if (p->error == -EADDRNOTAVAIL && is_local(address))
+		p->error = -EADDRINUSE;
 	if (p->error == 0)
 		p->error = check_device(p, address);
 	else
