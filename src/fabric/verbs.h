@@ -33,9 +33,8 @@ struct verbs {
 	struct rdma_event_channel *channel; /* of listeners and of the connections they bring */
 	struct loop_io *io;
 	struct list ports, devices;
-	struct list
-	    lingering;    /* connections freed by their owner while an iWARP device shook hands */
-	unsigned n_conns; /* not freed */
+	struct list lingering; /* connections freed by their owner during the handshake */
+	unsigned n_conns;      /* the others */
 };
 
 struct verbs_port {
@@ -99,7 +98,7 @@ struct verbs_conn {
 	enum conn_state state;
 	bool active;
 	bool hung_up; /* rdma_disconnect was called */
-	bool shaking; /* an iWARP device shakes hands: see close_conn() */
+	bool shaking; /* a handshake is on that must end by itself: see close_conn() */
 	bool freed;
 	struct rdma_cm_id *id;
 	struct rdma_event_channel
@@ -175,7 +174,7 @@ void verbs_conn_end_errno(struct verbs_conn *c, const char *what, int error);
 void verbs_conn_end_unexplained(struct verbs_conn *c, const char *detail);
 /* That event, or the peer's answer to our own end, is there: nothing is left to wait for. */
 void verbs_conn_end_wait(struct verbs_conn *c);
-/* An iWARP device has shaken hands, or given up. */
+/* The handshake is over, one way or the other. */
 void verbs_conn_end_handshake(struct verbs_conn *c);
 /* After CLOSED: lets go of everything, if it has to be of a handshake that is not over. */
 void verbs_conn_finish(struct verbs_conn *c);

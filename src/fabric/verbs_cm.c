@@ -156,7 +156,7 @@ verbs_accept(struct fabric_conn *base, const void *data, size_t len)
 	param = conn_param(c, data, len);
 	verbs_conn_set_state(c, CONN_ACCEPTING);
 	if (rdma_accept(c->id, &param) == 0) {
-		c->shaking = c->device->iwarp;
+		c->shaking = true;
 		return 0;
 	}
 	r = -errno;

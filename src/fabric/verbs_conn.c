@@ -177,6 +177,7 @@ verbs_conn_finish(struct verbs_conn *c)
 {
 	c->shaking = false;
 	loop_undefer(&c->closing);
+	loop_timer_clear(c->timer);
 	list_del(&c->lingering);
 	hang_up(c);
 	queue_close(c);
@@ -185,11 +186,11 @@ verbs_conn_finish(struct verbs_conn *c)
 		verbs_bury(c->verbs, &c->grave);
 }
 
-/* While an iWARP device shakes hands, destroying the queue pair or the id blocks until the peer
- * answers or 10 s have passed. Then the queue pair is disabled, which is as good for both sides,
- * and the rest is done when the CM says that the handshake is over; conn_free() may have come by
- * then.
- */
+/* A handshake that is on is left to end by itself, with the queue pair disabled, which is as good
+ * for both sides: on an iWARP device, destroying the queue pair or the id blocks until the peer
+ * answers or 10 s have passed; on others, an acceptance taken back crosses the peer's last word,
+ * and the peer would believe in the connection for ever. The rest is done when the CM says that the
+ * handshake is over; conn_free() may have come by then. */
 static void
 close_conn(struct verbs_conn *c)
 {
@@ -199,24 +200,36 @@ close_conn(struct verbs_conn *c)
 		loop_timer_set(c->timer, GOODBYE_NS);
 		return;
 	}
-	loop_timer_clear(c->timer);
 	verbs_conn_set_state(c, CONN_CLOSED);
+	loop_timer_clear(c->timer);
 	if (c->shaking)
 		queue_disable(c);
 	else
 		verbs_conn_finish(c);
+	if (c->shaking && !c->device->iwarp)
+		loop_timer_set(c->timer, GOODBYE_NS);
 	emit_closed(c);
+}
+
+static void
+end_or_finish(struct verbs_conn *c)
+{
+	if (c->state == CONN_CLOSED)
+		verbs_conn_finish(c);
+	else
+		close_conn(c);
 }
 
 static void
 on_closing(struct loop_task *task)
 {
-	struct verbs_conn *c = container_of(task, struct verbs_conn, closing);
+	end_or_finish(container_of(task, struct verbs_conn, closing));
+}
 
-	if (c->state == CONN_CLOSED)
-		verbs_conn_finish(c);
-	else
-		close_conn(c);
+static void
+on_timer(void *arg)
+{
+	end_or_finish(arg);
 }
 
 void
@@ -225,12 +238,6 @@ verbs_conn_end_handshake(struct verbs_conn *c)
 	if (c->shaking && c->state == CONN_CLOSED)
 		verbs_defer(c->verbs, &c->closing);
 	c->shaking = false;
-}
-
-static void
-on_timer(void *arg)
-{
-	close_conn(arg);
 }
 
 void
