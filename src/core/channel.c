@@ -11,9 +11,12 @@
 
 /* A last record (BYE, NOTICE, DENY) gets so long to leave (protocol rule 11). */
 #define LAST_WORD_NS (100 * NSEC_PER_MSEC)
+/* A record that its flag has overtaken is looked at again so soon (protocol rule 2). */
+#define AGAIN_NS NSEC_PER_MSEC
 
 static bool poll_channel(struct poll_entry *entry);
 static void beat(void *arg);
+static void look_again(void *arg);
 static void stop_now(void *arg);
 static void flush(struct loop_task *task);
 static void tell_gone(struct loop_task *task);
@@ -32,7 +35,9 @@ channel_init(
 	ch->core = core;
 	ch->ops = ops;
 	if (loop_timer_new(core->env.loop, beat, ch, &ch->beat_timer) < 0 ||
-	    loop_timer_new(core->env.loop, stop_now, ch, &ch->end_timer) < 0) {
+	    loop_timer_new(core->env.loop, stop_now, ch, &ch->end_timer) < 0 ||
+	    loop_timer_new(core->env.loop, look_again, ch, &ch->again_timer) < 0) {
+		loop_timer_free(ch->end_timer);
 		loop_timer_free(ch->beat_timer);
 		return -ENOMEM;
 	}
@@ -50,6 +55,7 @@ channel_done(struct channel *ch)
 {
 	loop_timer_free(ch->beat_timer);
 	loop_timer_free(ch->end_timer);
+	loop_timer_free(ch->again_timer);
 	poll_entry_stop(&ch->poll);
 	loop_undefer(&ch->flush_task);
 	loop_undefer(&ch->gone_task);
@@ -338,8 +344,11 @@ take_record(struct channel *ch)
 	struct rwp_record r;
 	int error = area_in_record(&ch->in, loop_now(), &r, ch->blob);
 
-	if (error == -EAGAIN)
+	if (error == -EAGAIN) {
+		if (ch->in.suspect_since != 0)
+			loop_timer_set(ch->again_timer, AGAIN_NS);
 		return false;
+	}
 	if (error < 0) {
 		ch->ops->broken(ch, RWP_E_PROTOCOL, record_error_text(error));
 		return false;
@@ -366,6 +375,15 @@ poll_channel(struct poll_entry *entry)
 	}
 	poll_entry_kick(entry); /* more may be there: after the others' turn */
 	return any;
+}
+
+/* A record that is not whole is looked at by time, whether or not the fabric hints. */
+static void
+look_again(void *arg)
+{
+	struct channel *ch = arg;
+
+	poll_channel(&ch->poll);
 }
 
 void
