@@ -261,8 +261,10 @@ on_record_open(struct inbound *in, const struct rwp_record *r, const uint8_t *bl
 {
 	if (r->type < sizeof(RECORDS) / sizeof(RECORDS[0]) && RECORDS[r->type] != NULL)
 		RECORDS[r->type](in, r, blob);
-	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
-		inbound_end(in, RWP_E_UNSUPPORTED, "a record that is not known or not legal here");
+	else if (rwp_type_name(r->type) != NULL && r->type != RWP_GROW)
+		inbound_end(in, RWP_E_PROTOCOL, "a record that has no place here");
+	else if (r->flags & RWP_MUST_UNDERSTAND || r->type == RWP_GROW)
+		inbound_end(in, RWP_E_UNSUPPORTED, "a record that is not known here");
 	if (in->state != INBOUND_OPEN)
 		return;
 	loop_timer_set(in->deadline, state_deadline(in));
