@@ -17,9 +17,11 @@ class Tap:
 
     def case(self, report):
         self.cases += 1
-        skipped = f" # SKIP {report.longrepr[2]}" if report.skipped else ""
         title = report.nodeid.partition("::")[2] or report.nodeid
-        print(f"{MARKS[report.outcome]} {self.cases} - {title}{skipped}")
+        note = f" # {report.duration:.1f} s" if getattr(report, "duration", 0) > 1 else ""
+        if report.skipped:
+            note = f" # SKIP {report.longrepr[2]}"
+        print(f"{MARKS[report.outcome]} {self.cases} - {title}{note}")
         if report.failed:
             for heading, text in [("", report.longreprtext), *report.sections]:
                 print(*(f"# {line}" for line in [heading, *text.splitlines()]), sep="\n")
