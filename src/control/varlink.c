@@ -70,13 +70,15 @@ update_interest(struct client *c)
 	unsigned events = 0;
 
 	/* Who does not read his answers is not asked for more; that he has gone shows when we
-	 * write. */
+	 * write. Whoever sends a next call early may go all the same. */
 	if (c->state == CLIENT_ENDING)
 		events = 0;
 	else if (!outbox_empty(&c->out))
 		events = LOOP_WRITE;
 	else if (c->state == CLIENT_READING || !c->waiting)
 		events = LOOP_READ;
+	else
+		events = LOOP_CLOSED;
 	loop_io_set(c->io, events);
 }
 
@@ -356,6 +358,8 @@ client_ready(void *arg, unsigned events)
 		return;
 	if (events & LOOP_WRITE)
 		flush(c);
+	if (events & LOOP_CLOSED)
+		end_client(c, "closed the connection");
 	if (!(events & LOOP_READ))
 		return;
 	if (c->state == CLIENT_CALLED)

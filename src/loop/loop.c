@@ -209,14 +209,15 @@ on_io(evutil_socket_t fd, short what, void *arg)
 	struct loop_io *io = arg;
 
 	(void)fd;
-	io->fn(io->arg, (what & EV_READ ? LOOP_READ : 0) | (what & EV_WRITE ? LOOP_WRITE : 0));
+	io->fn(io->arg, (what & EV_READ ? LOOP_READ : 0) | (what & EV_WRITE ? LOOP_WRITE : 0) |
+			    (what & EV_CLOSED ? LOOP_CLOSED : 0));
 }
 
 static void
 assign_io(struct loop_io *io, struct event_base *base, int fd, unsigned events)
 {
-	short what =
-	    EV_PERSIST | (events & LOOP_READ ? EV_READ : 0) | (events & LOOP_WRITE ? EV_WRITE : 0);
+	short what = EV_PERSIST | (events & LOOP_READ ? EV_READ : 0) |
+		     (events & LOOP_WRITE ? EV_WRITE : 0) | (events & LOOP_CLOSED ? EV_CLOSED : 0);
 
 	event_assign(&io->event, base, fd, what, on_io, io);
 	io->events = events;

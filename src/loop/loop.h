@@ -23,7 +23,8 @@ struct loop_io;
 struct loop_timer;
 struct loop_signal;
 
-enum { LOOP_READ = 1, LOOP_WRITE = 2 };
+/* CLOSED: the other end of a stream has closed, however much there is still to be read. */
+enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_CLOSED = 4 };
 
 typedef void loop_fn(void *arg);
 typedef void loop_io_fn(void *arg, unsigned events);

@@ -432,6 +432,22 @@ hang_up_cancels(void **state)
 }
 
 static void
+hang_up_behind_a_waiting_call_cancels(void **state)
+{
+	struct fixture *f = *state;
+	struct test_client *c = client_new(f->loop, f->path);
+
+	client_send(c, "{\"method\":\"t.Hang\"}");
+	client_send(c, "{\"method\":\"t.Echo\"}");
+	turns(f, 3);
+	assert_non_null(f->hanging);
+	client_free(c);
+	turns(f, 3);
+	assert_int_equal(f->cancelled, 1);
+	assert_int_equal(f->calls, 1);
+}
+
+static void
 waiting_calls(void **state)
 {
 	struct fixture *f = *state;
@@ -577,6 +593,7 @@ main(void)
 	    T(descriptor_without_message),
 	    T(descriptor_in_answer),
 	    T(hang_up_cancels),
+	    T(hang_up_behind_a_waiting_call_cancels),
 	    T(waiting_calls),
 	    T(end_with_calls_running),
 	    T(half_closed),
