@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/page.h"
 #include "core/channel.h"
 #include "core/priv.h"
 
@@ -153,8 +154,10 @@ static int
 map_area(struct channel *ch, size_t size, unsigned access, uint8_t **map, size_t *map_size,
     struct registration *r)
 {
-	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *addr;
 
+	size = page_round(size);
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	*map = addr;
@@ -177,7 +180,7 @@ channel_map_in(struct channel *ch, size_t size, unsigned ring_log2)
 int
 channel_map_out(struct channel *ch, size_t size, unsigned ring_log2)
 {
-	int error = map_area(ch, pool_round(size), 0, &ch->out_map, &ch->out_size, &ch->out_reg);
+	int error = map_area(ch, size, 0, &ch->out_map, &ch->out_size, &ch->out_reg);
 
 	return error < 0 ? error : area_out_init(&ch->out, ch->out_map, size, ring_log2);
 }
@@ -301,14 +304,18 @@ channel_line(struct channel *ch)
 
 /* ---- in: records and lines from the peer ---- */
 
+/* True if it says more than that the peer lives: a bare beat is no reason to look more often. */
 static bool
 take_line(struct channel *ch)
 {
 	struct rwp_line line;
+	bool news;
 
 	if (area_in_line(&ch->in, &line) < 0)
 		return false;
 	ch->heard_at = loop_now();
+	news = line.consumed != ch->out.consumed || line.arrived != ch->arrived;
+	ch->arrived = line.arrived;
 	if (area_out_consumed(&ch->out, line.consumed) < 0) {
 		ch->ops->broken(ch, RWP_E_PROTOCOL, "its line takes back or invents records");
 		return true;
@@ -317,7 +324,7 @@ take_line(struct channel *ch)
 		ch->ops->line(ch, &line);
 	if (ch->ops->room != NULL && ch->phase == CHANNEL_UP)
 		ch->ops->room(ch);
-	return true;
+	return news;
 }
 
 /* A record counts as consumed when the owner is ready for the next: its payload is verified then.
@@ -373,7 +380,7 @@ poll_channel(struct poll_entry *entry)
 			return any;
 		any = true;
 	}
-	poll_entry_kick(entry); /* more may be there: after the others' turn */
+	poll_entry_again(entry); /* more may be there: after the others' turn */
 	return any;
 }
 
@@ -407,7 +414,7 @@ channel_pause(struct channel *ch, bool paused)
 	if (paused || ch->phase != CHANNEL_UP)
 		return;
 	acknowledge(ch);
-	poll_entry_kick(&ch->poll);
+	poll_entry_again(&ch->poll);
 }
 
 /* ---- beats ---- */
@@ -519,8 +526,9 @@ static void
 on_closed(struct channel *ch, const struct fabric_event *event)
 {
 	ch->down = true;
-	if (ch->phase == CHANNEL_UP && !ch->paused)
-		poll_channel(&ch->poll); /* its last word may be there already */
+	/* Its last words may be there already; no more can come. */
+	while (ch->phase == CHANNEL_UP && !ch->paused && poll_channel(&ch->poll))
+		;
 	ch->phase = CHANNEL_CLOSED;
 	loop_timer_clear(ch->beat_timer);
 	loop_timer_clear(ch->end_timer);

@@ -87,6 +87,7 @@ struct channel {
 
 	uint64_t beat_ns, dead_ns;
 	uint64_t heard_at; /* loop_now() of the peer's last beat or record */
+	uint64_t arrived;  /* as its last line said */
 	struct loop_timer *beat_timer, *end_timer, *again_timer;
 	struct poll_entry poll;
 	struct loop_task flush_task, gone_task;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "core/hello.h"
@@ -93,5 +94,5 @@ hello_no_memory(const struct core *core, const struct rwp_hello *h, uint64_t siz
 	why->limit = pool_limit(pool);
 	snprintf(why->fix, sizeof(why->fix),
 	    "pinned-memory = %s in [limits], or rwctl release a region",
-	    text_print_size(fix, pool_used(pool) + pool_round(size)));
+	    text_print_size(fix, pool_used(pool) + page_round(size)));
 }

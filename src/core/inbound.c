@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "base/text.h"
 #include "core/admission.h"
 #include "core/arrival.h"
@@ -154,7 +155,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 		deny(in, &why);
 		return;
 	}
-	size = pool_round(in->hello.size > conf->size ? in->hello.size : conf->size);
+	size = page_round(in->hello.size > conf->size ? in->hello.size : conf->size);
 	error = region_new(in->core, in, conf, size, &in->region);
 	if (error < 0) {
 		hello_no_memory(in->core, &in->hello, size, error, NULL, &why);

@@ -14,7 +14,8 @@
 struct poller {
 	struct loop *loop;
 	struct loop_timer *timer;
-	struct list entries;
+	uint64_t due; /* loop_now() when the timer fires; 0: it is not set */
+	struct list entries, again;
 	uint64_t spin_ns, interval_min_ns, interval_max_ns;
 	uint64_t spin_until; /* loop_now() */
 	uint64_t interval_ns;
@@ -58,19 +59,64 @@ next_pause(struct poller *poller)
 	return pause;
 }
 
+/* Only ever earlier: a kick for one must not put off the others. */
+static void
+tick_after(struct poller *poller, uint64_t after_ns)
+{
+	uint64_t due = loop_now() + after_ns;
+
+	if (poller->due != 0 && poller->due <= due)
+		return;
+	poller->due = due;
+	loop_timer_set(poller->timer, after_ns);
+}
+
+/* An entry's fn may stop any entry, itself too: so each is taken from a list of those to come. */
+static bool
+look_at_polled(struct poller *poller)
+{
+	struct poll_entry *entry;
+	struct list todo;
+	bool any = false;
+
+	list_init(&todo);
+	list_splice_tail(&todo, &poller->entries);
+	while ((entry = list_first(&todo, struct poll_entry, node)) != NULL) {
+		list_del(&entry->node);
+		list_add_tail(&poller->entries, &entry->node);
+		any |= entry->fn(entry);
+	}
+	return any;
+}
+
+static bool
+look_again(struct poller *poller)
+{
+	struct poll_entry *entry;
+	struct list todo;
+	bool any = false;
+
+	list_init(&todo);
+	list_splice_tail(&todo, &poller->again);
+	while ((entry = list_first(&todo, struct poll_entry, again_node)) != NULL) {
+		list_del(&entry->again_node);
+		any |= entry->fn(entry);
+	}
+	return any;
+}
+
 static void
 tick(void *arg)
 {
 	struct poller *poller = arg;
-	struct poll_entry *entry;
-	bool any = false;
 
-	list_for_each (entry, &poller->entries, struct poll_entry, node)
-		any |= entry->fn(entry);
-	if (any)
+	poller->due = 0;
+	if (look_again(poller) | look_at_polled(poller))
 		activity(poller);
-	if (!list_empty(&poller->entries))
-		loop_timer_set(poller->timer, next_pause(poller));
+	if (!list_empty(&poller->again))
+		tick_after(poller, 0);
+	else if (!list_empty(&poller->entries))
+		tick_after(poller, next_pause(poller));
 }
 
 static void
@@ -95,6 +141,7 @@ poller_new(struct loop *loop, const struct conf *conf, struct poller **ret)
 	}
 	poller->loop = loop;
 	list_init(&poller->entries);
+	list_init(&poller->again);
 	poller_set_conf(poller, conf);
 	*ret = poller;
 	return 0;
@@ -114,6 +161,7 @@ void
 poll_entry_init(struct poll_entry *entry, struct poller *poller, bool (*fn)(struct poll_entry *))
 {
 	list_init(&entry->node);
+	list_init(&entry->again_node);
 	loop_task_init(&entry->task, look_once);
 	entry->poller = poller;
 	entry->fn = fn;
@@ -125,16 +173,21 @@ poll_entry_start(struct poll_entry *entry)
 	if (!list_linked(&entry->node))
 		list_add_tail(&entry->poller->entries, &entry->node);
 	activity(entry->poller);
-	loop_timer_set(entry->poller->timer, 0);
+	tick_after(entry->poller, 0);
 }
 
 void
 poll_entry_stop(struct poll_entry *entry)
 {
+	struct poller *poller = entry->poller;
+
 	list_del(&entry->node);
+	list_del(&entry->again_node);
 	loop_undefer(&entry->task);
-	if (list_empty(&entry->poller->entries))
-		loop_timer_clear(entry->poller->timer);
+	if (list_empty(&poller->entries) && list_empty(&poller->again)) {
+		loop_timer_clear(poller->timer);
+		poller->due = 0;
+	}
 }
 
 void
@@ -143,5 +196,13 @@ poll_entry_kick(struct poll_entry *entry)
 	loop_defer(entry->poller->loop, &entry->task);
 	activity(entry->poller);
 	if (list_linked(&entry->node))
-		loop_timer_set(entry->poller->timer, next_pause(entry->poller));
+		tick_after(entry->poller, next_pause(entry->poller));
+}
+
+void
+poll_entry_again(struct poll_entry *entry)
+{
+	if (!list_linked(&entry->again_node))
+		list_add_tail(&entry->poller->again, &entry->again_node);
+	tick_after(entry->poller, 0);
 }

@@ -2,7 +2,7 @@
  *
  * Spins after activity (only where there are CPUs to spare), then pauses interval-min, doubling up
  * to interval-max. With no entry there is no timer. Entries whose fabric hints (FABRIC_ARRIVED) are
- * never polled by time: they are only kicked.
+ * not polled by time: they are only kicked.
  */
 
 #pragma once
@@ -16,8 +16,9 @@
 struct conf;
 struct poller;
 
-struct poll_entry { /* embedded in its owner */
-	struct list node;
+struct poll_entry {             /* embedded in its owner */
+	struct list node;       /* polled by time */
+	struct list again_node; /* to be looked at in the next turn */
 	struct loop_task task;
 	struct poller *poller;
 	bool (*fn)(struct poll_entry *entry); /* true: there was something */
@@ -33,3 +34,5 @@ void poll_entry_start(struct poll_entry *entry); /* by time */
 void poll_entry_stop(struct poll_entry *entry);  /* idempotent */
 /* Looks once when this turn's callbacks are done, and starts the spin again. */
 void poll_entry_kick(struct poll_entry *entry);
+/* Looks in the next turn: what fn says when it has had its share and there is more. */
+void poll_entry_again(struct poll_entry *entry);

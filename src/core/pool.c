@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/page.h"
 #include "core/pool.h"
 #include "loop/loop.h"
 
-#define WARM_NS    (60 * NSEC_PER_SEC)
-#define TOUCH_SIZE (UINT64_C(2) << 20) /* at a time: an end is not long awaited */
-#define SEALS      (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define WARM_NS (60 * NSEC_PER_SEC)
+/* Long work goes in slices, between which the jobs of others have their turn. */
+#define SLICE (UINT64_C(8) << 20)
+#define SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct pool {
 	struct loop *loop;
@@ -83,14 +85,6 @@ bool
 pool_quiet(const struct pool *pool)
 {
 	return pool->busy == 0;
-}
-
-uint64_t
-pool_round(uint64_t size)
-{
-	uint64_t page = sysconf(_SC_PAGESIZE);
-
-	return size == 0 ? page : (size + page - 1) / page * page;
 }
 
 static void
@@ -258,8 +252,10 @@ static void
 run_zero(struct job *job)
 {
 	struct memory *m = container_of(job, struct memory, job);
+	size_t left = m->size - m->zeroed, len = left < SLICE ? left : SLICE;
 
-	memset(m->addr, 0, m->size);
+	memset(m->addr + m->zeroed, 0, len);
+	m->zeroed += len;
 }
 
 static void
@@ -268,6 +264,10 @@ done_zero(struct job *job)
 	struct memory *m = container_of(job, struct memory, job);
 	struct pool *pool = m->pool;
 
+	if (m->zeroed < m->size) {
+		work_submit(pool->work, &m->job);
+		return;
+	}
 	job_ended(pool);
 	m->warm_since = loop_now();
 	if (list_empty(&pool->warm_list))
@@ -276,22 +276,29 @@ done_zero(struct job *job)
 	make_room(pool, 0);
 }
 
+static void
+dispose(struct memory *m)
+{
+	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit) {
+		submit(m, run_drop, done_drop);
+		return;
+	}
+	m->zeroed = 0;
+	submit(m, run_zero, done_zero);
+}
+
 /* ---- touching ---- */
 
 static void
 run_touch(struct job *job)
 {
 	struct memory *m = container_of(job, struct memory, touch);
-	size_t end = m->size;
+	size_t len = m->untouched < SLICE ? m->untouched : SLICE;
 
-	while (end > 0 && !__atomic_load_n(&m->stop_touch, __ATOMIC_RELAXED)) {
-		size_t len = end < TOUCH_SIZE ? end : TOUCH_SIZE;
-
-		end -= len;
-		/* Only a help: what is not mapped now is when it is used. */
-		if (madvise(m->addr + end, len, MADV_POPULATE_WRITE) < 0)
-			return;
-	}
+	m->untouched -= len;
+	/* Only a help: what is not mapped now is when it is used. */
+	if (madvise(m->addr + m->untouched, len, MADV_POPULATE_WRITE) < 0)
+		m->untouched = 0;
 }
 
 static void
@@ -300,9 +307,13 @@ done_touch(struct job *job)
 	struct memory *m = container_of(job, struct memory, touch);
 	struct pool *pool = m->pool;
 
+	if (!m->put && m->untouched > 0) {
+		work_submit(pool->work, &m->touch);
+		return;
+	}
 	m->touching = false;
 	if (m->put)
-		memory_put(m);
+		dispose(m);
 	job_ended(pool);
 }
 
@@ -312,7 +323,7 @@ memory_touch(struct memory *m)
 	if (m->touching)
 		return;
 	m->touching = true;
-	__atomic_store_n(&m->stop_touch, false, __ATOMIC_RELAXED);
+	m->untouched = m->size;
 	m->touch = (struct job){.run = run_touch, .done = done_touch};
 	m->pool->busy++;
 	work_submit(m->pool->work, &m->touch);
@@ -325,7 +336,7 @@ pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
 {
 	struct memory *m;
 
-	size = pool_round(size);
+	size = page_round(size);
 	if (size > pool_room(pool))
 		return -ENOBUFS;
 	m = take_warm(pool, size);
@@ -348,17 +359,12 @@ memory_put(struct memory *m)
 {
 	if (m == NULL)
 		return;
-	m->put = m->touching;
-	if (m->touching) { /* its end calls again */
-		__atomic_store_n(&m->stop_touch, true, __ATOMIC_RELAXED);
-		return;
-	}
 	m->pool->used -= m->size;
 	m->pool->warm += m->size;
-	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit)
-		submit(m, run_drop, done_drop);
-	else
-		submit(m, run_zero, done_zero);
+	m->put = m->touching;
+	if (m->touching) /* its job sees that, and disposes of the memory */
+		return;
+	dispose(m);
 }
 
 int

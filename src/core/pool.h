@@ -28,9 +28,9 @@ struct memory {
 	bool exported; /* a descriptor has left the daemon: never recycled */
 	int error;
 	struct memory_request *request;
-	bool touching;   /* the touch job is under way */
-	bool stop_touch; /* atomic: it may end early */
-	bool put;        /* given back meanwhile */
+	bool touching;            /* the touch job is under way */
+	bool put;                 /* given back meanwhile */
+	size_t untouched, zeroed; /* what those jobs still have to do, or have done */
 	uint64_t warm_since;
 };
 
@@ -54,9 +54,6 @@ uint64_t pool_used(const struct pool *pool);
 uint64_t pool_room(const struct pool *pool);
 /* True while nothing is being made or unmade. */
 bool pool_quiet(const struct pool *pool);
-
-/* What a request of this size will be charged. */
-uint64_t pool_round(uint64_t size);
 
 /* Asks for zeroed memory; fn follows in a later turn. 0, -ENOBUFS (over budget) or -ENOMEM: no fn
  * then. */

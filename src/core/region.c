@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/page.h"
 #include "core/inbound.h"
 #include "core/priv.h"
 #include "core/region.h"
@@ -80,7 +81,7 @@ start(struct region *region, struct channel *ch)
 {
 	int error;
 
-	if (!region_evict(region->core, pool_round(region->size)))
+	if (!region_evict(region->core, page_round(region->size)))
 		return -ENOBUFS;
 	error = pool_get(region->core->pool, region->size, &region->request);
 	if (error == 0)

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "base/text.h"
 #include "core/priv.h"
 #include "core/region.h"
@@ -89,7 +90,7 @@ fail_staging(struct sender *s, uint64_t size, int error, const char *detail)
 		    text_human_size(room, pool_room(pool)),
 		    text_human_size(limit, pool_limit(pool)));
 		snprintf(fix, sizeof(fix), "pinned-memory = %s in [limits]",
-		    text_print_size(more, pool_used(pool) + pool_round(size)));
+		    text_print_size(more, pool_used(pool) + page_round(size)));
 	} else {
 		snprintf(text, sizeof(text), "%s for sending: %s", want,
 		    detail != NULL ? detail : strerror(-error));
@@ -118,7 +119,7 @@ get_staging(struct sender *s)
 	uint64_t size = (uint64_t)s->chunk_size * s->n_chunks;
 	int error = -ENOBUFS;
 
-	if (region_evict(s->channel->core, pool_round(size)))
+	if (region_evict(s->channel->core, page_round(size)))
 		error = pool_get(s->channel->core->pool, size, &s->request);
 	if (error < 0)
 		fail_staging(s, size, error, NULL);
