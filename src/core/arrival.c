@@ -88,6 +88,7 @@ push_result(
 	    .grant = a->record.grant,
 	};
 
+	a->progress++;
 	/* There is room: the owner takes no record while there is none. */
 	channel_push(a->channel, &r, blob, blob_len, NULL);
 }
@@ -116,7 +117,7 @@ fail_text(struct arrival *a, unsigned code, const char *text)
 	struct rwp_deny why = {0};
 
 	snprintf(why.text, sizeof(why.text), "%s", text);
-	fail(a, code, &why, ARRIVAL_FAILED);
+	fail(a, code, &why, a->record.type == RWP_ONE ? ARRIVAL_NONE : ARRIVAL_FAILED);
 }
 
 static void
@@ -174,6 +175,7 @@ accept_payload(struct arrival *a)
 	a->suspect_since = 0;
 	a->crc = crc32c_combine(a->crc, a->job_crc, a->record.length);
 	a->received += a->record.length;
+	a->progress++;
 	a->channel->line.transfer = a->transfer;
 	a->channel->line.arrived = a->received;
 	channel_line(a->channel);
@@ -257,12 +259,27 @@ take_payload(struct arrival *a, const struct rwp_record *r)
 	return 0;
 }
 
+static unsigned
+check_begin(
+    struct arrival *a, const struct rwp_record *r, const struct rwp_begin *b, struct rwp_deny *why)
+{
+	if (a->channel->core->stopping)
+		return RWP_E_SHUTDOWN;
+	if (r->type == RWP_ONE && b->length != UINT64_MAX && b->length != r->length) {
+		snprintf(why->text, sizeof(why->text), "a ONE of %u bytes that says to be of %llu",
+		    r->length, (unsigned long long)b->length);
+		return RWP_E_PROTOCOL;
+	}
+	return a->sink->begin(a, b, why);
+}
+
 static int
 begin(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
 {
 	struct rwp_deny why = {0};
-	struct rwp_begin b;
+	struct rwp_begin b = {0};
 	unsigned code;
+	int error;
 
 	if (arrival_open(a)) {
 		*text = "a transfer begins inside another";
@@ -272,10 +289,12 @@ begin(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const 
 		*text = "a transfer is out of number";
 		return -EPROTO;
 	}
-	if (rwp_begin_decode(blob, r->blob_len, r->type, r->seq, &b) < 0) {
+	error = rwp_begin_decode(blob, r->blob_len, r->type, r->seq, &b);
+	if (error == -EBADMSG) {
 		*text = "a transfer's description is malformed";
 		return -EPROTO;
 	}
+	a->progress++;
 	a->transfer = r->transfer;
 	a->announced = r->type == RWP_ONE ? r->length : b.length;
 	a->received = 0;
@@ -284,16 +303,10 @@ begin(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const 
 	memcpy(a->view.name, b.name, sizeof(a->view.name));
 	set_state(a, ARRIVAL_OPEN);
 	region_begin(a->region);
-	code = a->sink->begin(a, &b, &why);
+	code = error < 0 ? RWP_E_UNSUPPORTED : check_begin(a, r, &b, &why);
 	if (code != 0)
 		fail(a, code, &why, r->type == RWP_ONE ? ARRIVAL_NONE : ARRIVAL_FAILED);
 	return 0;
-}
-
-static int
-on_begin(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
-{
-	return begin(a, r, blob, text);
 }
 
 static int
@@ -359,7 +372,7 @@ static const struct {
 	bool ends;
 	int (*fn)(struct arrival *, const struct rwp_record *, const uint8_t *, const char **);
 } RECORDS[] = {
-    [RWP_BEGIN] = {.begins = true, .fn = on_begin},
+    [RWP_BEGIN] = {.begins = true, .fn = begin},
     [RWP_DATA] = {.fn = on_data},
     [RWP_HOLE] = {.fn = on_hole},
     [RWP_END] = {.ends = true, .fn = on_end},

@@ -39,6 +39,8 @@ struct arrival {
 	struct rwp_record record; /* being verified */
 	struct job job;
 	uint32_t job_crc;
+	uint64_t progress; /* grows with all that a transfer needs: beginnings, verified bytes,
+			      results */
 	uint64_t suspect_since;
 	struct loop_timer *again; /* reads once more what did not match */
 	uint64_t damaged;         /* payloads that never matched */

@@ -43,6 +43,7 @@ channel_init(
 		return -ENOMEM;
 	}
 	poll_entry_init(&ch->poll, core->poller, poll_channel);
+	ch->line.state = RWP_LINE_OPEN;
 	loop_task_init(&ch->flush_task, flush);
 	loop_task_init(&ch->gone_task, tell_gone);
 	ch->conn = conn;
@@ -444,7 +445,6 @@ channel_beat(struct channel *ch, uint64_t beat_ns, uint64_t dead_ns)
 	ch->beat_ns = beat_ns;
 	ch->dead_ns = dead_ns;
 	ch->heard_at = loop_now();
-	ch->line.state = RWP_LINE_OPEN;
 	channel_line(ch);
 	loop_timer_set(ch->beat_timer, beat_ns);
 }

@@ -225,6 +225,7 @@ core_stop(struct core *core)
 
 	core->stopping = true;
 	listener_close_all(core);
+	inbound_take_no_more(core);
 	if (again || !busy(core))
 		stop_waiting(core);
 	else

@@ -82,6 +82,16 @@ on_deadline(void *arg)
 		inbound_end(in, RWP_E_IDLE, "idle");
 }
 
+/* Only what a transfer needs puts off the deadline, not any record. */
+static void
+note_progress(struct inbound *in)
+{
+	if (in->progress == in->arrival.progress)
+		return;
+	in->progress = in->arrival.progress;
+	loop_timer_set(in->deadline, state_deadline(in));
+}
+
 /* Records are taken while no payload is being verified and there is room for an answer. */
 static void
 pause_or_go(struct inbound *in)
@@ -116,7 +126,7 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 	if (in->region != NULL)
 		region_revoke(in->region);
 	/* The target says nothing before the writer's first record: iWARP (protocol rule 4). */
-	if (in->state >= INBOUND_GRANTING && code != 0) {
+	if (in->channel.in.next_seq > 1 && code != 0) {
 		snprintf(notice.text, sizeof(notice.text), "%s", text);
 		push_word(in, RWP_NOTICE, &notice);
 	}
@@ -144,8 +154,16 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	uint64_t size;
 	int error;
 
-	if (r->type != RWP_HELLO || rwp_hello_decode(blob, r->blob_len, r->seq, &in->hello) < 0) {
-		inbound_end(in, RWP_E_PROTOCOL, "the first record is no HELLO");
+	error = r->type == RWP_HELLO ? rwp_hello_decode(blob, r->blob_len, r->seq, &in->hello)
+				     : -EBADMSG;
+	if (error == -EPROTONOSUPPORT) {
+		why.code = RWP_E_UNSUPPORTED;
+		snprintf(why.text, sizeof(why.text), "the HELLO asks for what is not known here");
+		deny(in, &why);
+		return;
+	}
+	if (error < 0) {
+		inbound_end(in, RWP_E_PROTOCOL, "the first record is no well-formed HELLO");
 		return;
 	}
 	if (in->hello.region[0] == '\0')
@@ -198,7 +216,7 @@ arrival_idle(struct arrival *a)
 
 	if (in->state != INBOUND_OPEN)
 		return;
-	loop_timer_set(in->deadline, state_deadline(in));
+	note_progress(in);
 	pause_or_go(in);
 }
 
@@ -219,6 +237,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	}
 	in->region->granted_at = clock_realtime();
 	push_grant(in);
+	in->channel.line.grant = in->generation;
 	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
 	set_state(in, INBOUND_OPEN);
 	log_info("region %u: %llu bytes granted to %s (%s) on %s %s", in->region->id,
@@ -233,7 +252,7 @@ on_transfer_record(struct inbound *in, const struct rwp_record *r, const uint8_t
 {
 	const char *text = NULL;
 
-	if (r->grant != in->generation)
+	if (r->grant != in->generation && r->type != RWP_ABORT)
 		inbound_end(in, RWP_E_PROTOCOL, "a record names another grant");
 	else if (arrival_record(&in->arrival, r, blob, &text) < 0)
 		inbound_end(in, RWP_E_PROTOCOL, text);
@@ -268,7 +287,7 @@ on_record_open(struct inbound *in, const struct rwp_record *r, const uint8_t *bl
 		inbound_end(in, RWP_E_UNSUPPORTED, "a record that is not known here");
 	if (in->state != INBOUND_OPEN)
 		return;
-	loop_timer_set(in->deadline, state_deadline(in));
+	note_progress(in);
 	pause_or_go(in);
 }
 
@@ -286,7 +305,10 @@ on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
 		on_record_open(in, r, blob);
 		break;
 	default:
-		inbound_end(in, RWP_E_PROTOCOL, "a record before the grant");
+		if (r->type == RWP_BYE)
+			on_bye(in, r, blob);
+		else
+			inbound_end(in, RWP_E_PROTOCOL, "a record before the grant");
 	}
 }
 
@@ -530,6 +552,18 @@ inbound_end_all(struct core *core, unsigned code, const char *text)
 
 	list_for_each (in, &core->inbounds, struct inbound, node)
 		inbound_end(in, code, text);
+}
+
+void
+inbound_take_no_more(struct core *core)
+{
+	struct inbound *in;
+
+	list_for_each (in, &core->inbounds, struct inbound, node) {
+		in->channel.line.state = RWP_LINE_ENDING;
+		if (in->state == INBOUND_OPEN)
+			channel_line(&in->channel);
+	}
 }
 
 bool

@@ -54,6 +54,7 @@ struct inbound {
 	uint64_t since; /* CLOCK_REALTIME */
 	struct region *region;
 	struct arrival arrival;
+	uint64_t progress; /* of the arrival, when the deadline was set */
 	uint32_t transfers;
 };
 
@@ -76,5 +77,7 @@ void inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_vie
 /* Ends those of this peer (name, claimed name or address); their number. */
 unsigned inbound_disconnect(struct core *core, const char *who);
 void inbound_end_all(struct core *core, unsigned code, const char *text);
+/* The lines say that no further transfer is taken (arrival.c refuses them). */
+void inbound_take_no_more(struct core *core);
 /* A transfer is arriving somewhere. */
 bool inbound_any_open(const struct core *core);

@@ -201,6 +201,7 @@ void
 region_detach(struct region *region)
 {
 	const struct conf_region *conf = conf_find_region(region->core->conf, region->section);
+	struct core *core;
 	struct region *oldest;
 	unsigned count;
 
@@ -213,9 +214,21 @@ region_detach(struct region *region)
 	}
 	set_state(region, REGION_LINGERING);
 	loop_timer_set(region->linger_timer, conf->linger_ns);
-	oldest = oldest_lingering(region->core, region->section, &count);
-	if (count > conf->keep)
+	core = region->core; /* the region itself may be the one that goes */
+	while ((oldest = oldest_lingering(core, conf->name, &count)) != NULL && count > conf->keep)
 		region_free(oldest);
+}
+
+static uint64_t
+lingering_bytes(const struct core *core)
+{
+	const struct region *region;
+	uint64_t bytes = 0;
+
+	list_for_each (region, &core->regions, struct region, node)
+		if (region->state == REGION_LINGERING)
+			bytes += region->memory->size;
+	return bytes;
 }
 
 bool
@@ -224,11 +237,11 @@ region_evict(struct core *core, uint64_t size)
 	struct region *oldest;
 	unsigned count;
 
+	if (pool_room(core->pool) + lingering_bytes(core) < size)
+		return false;
 	while (pool_room(core->pool) < size) {
 		oldest = oldest_lingering(core, NULL, &count);
-		if (oldest == NULL)
-			return false;
-		log_info("region %u: gives its memory to a new region", oldest->id);
+		log_info("region %u: goes, its memory is needed", oldest->id);
 		region_free(oldest);
 	}
 	return true;

@@ -66,5 +66,6 @@ void region_free(struct region *region);
 
 void region_view(struct region *region, struct region_view *ret);
 struct region *region_find(struct core *core, uint32_t id);
-/* Lingering regions go, oldest first, until size bytes could be had; false: not even then. */
+/* Lingering regions go, oldest first, until size bytes can be had. False, and none goes: it would
+ * not suffice. */
 bool region_evict(struct core *core, uint64_t size);
