@@ -164,6 +164,7 @@ core_new(const struct core_env *env, const struct conf *conf, const struct obser
 		core_free(core);
 		return error;
 	}
+	peer_resolve_allowed(core);
 	*ret = core;
 	return 0;
 }
@@ -178,6 +179,7 @@ core_reload(struct core *core, const struct conf *conf)
 		return;
 	if (peer_sync(core) < 0 || listener_sync(core) < 0)
 		log_error("reload: out of memory: some peers or listeners are missing");
+	peer_resolve_allowed(core);
 	core_changed(core);
 }
 

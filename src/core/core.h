@@ -21,8 +21,9 @@ struct work;
 
 struct core_env {
 	struct loop *loop;
-	struct work *source; /* reads and checksums what is sent */
-	struct work *store;  /* all else that blocks: memory, registration, verification */
+	struct work *source;  /* reads and checksums what is sent */
+	struct work *store;   /* all else that blocks: memory, registration, verification */
+	struct work *resolve; /* looks up host names */
 	const struct fabric_ops *const *fabrics; /* ended by NULL */
 };
 
@@ -51,8 +52,8 @@ struct write_request {
 	uint64_t timeout_ns; /* 0: none */
 	uid_t uid;
 	/* Each progress step at most every 100 ms and each change of state; the last call has a
-	 * final state and the transfer is gone when it returns. Never called from inside
-	 * core_write(). */
+	 * final state, and the transfer is gone when it returns. Called between the loop's
+	 * callbacks, never from inside a call into the core; it may call into the core. */
 	void (*update)(void *arg, const struct transfer_view *view);
 	void *arg;
 };

@@ -13,9 +13,10 @@
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
+#include "core/resolve.h"
 #include "core/transfer.h"
 
-#define CANDIDATES_MAX (PEER_ADDRESSES_MAX * CORE_FABRICS_MAX)
+#define CANDIDATES_MAX (RESOLVE_MAX * CORE_FABRICS_MAX)
 /* Another fabric is started beside one that has not answered for so long. */
 #define BESIDE_NS (300 * NSEC_PER_MSEC)
 /* What a fabric gets while others could do as well. */
@@ -23,7 +24,7 @@
 
 struct candidate {
 	struct core_fabric *fabric;
-	const struct sockaddr *address;
+	struct sockaddr_storage address; /* a copy: the peer's may change */
 };
 
 struct dial {
@@ -97,8 +98,8 @@ start_next(struct dial *d)
 	const struct candidate *c = &d->candidates[i];
 	int error;
 
-	error = outbound_new(
-	    d->peer, c->fabric, c->address, d->transfer, d, attempt_ns(d), &d->running[i]);
+	error = outbound_new(d->peer, c->fabric, (const struct sockaddr *)&c->address, d->transfer,
+	    d, attempt_ns(d), &d->running[i]);
 	if (error < 0)
 		return error;
 	if (d->next < d->count && d->candidates[d->next].fabric != c->fabric)
@@ -137,7 +138,8 @@ on_beside(void *arg)
 {
 	struct dial *d = arg;
 
-	if (d->next < d->count)
+	/* A second attempt is a help, not a right to a further connection. */
+	if (d->next < d->count && d->core->connections < d->core->conf->connections)
 		start_next(d);
 }
 
@@ -179,8 +181,12 @@ add_candidates(struct dial *d, struct core_fabric *const *fabrics, unsigned n)
 	const struct sockaddr *address;
 
 	for (unsigned i = 0; (address = peer_address(d->peer, i)) != NULL; i++)
-		for (unsigned j = 0; j < n; j++)
-			d->candidates[d->count++] = (struct candidate){fabrics[j], address};
+		for (unsigned j = 0; j < n; j++) {
+			struct candidate *c = &d->candidates[d->count++];
+
+			c->fabric = fabrics[j];
+			memcpy(&c->address, address, sizeof(c->address));
+		}
 }
 
 int
@@ -245,7 +251,8 @@ dial_lost(struct dial *d, struct outbound *ob, const struct failure *why)
 	d->failure = *why;
 	if (used > 0)
 		snprintf(d->failure.text, sizeof(d->failure.text), "%s (%s)", why->text, d->why);
-	if (why->state == TRANSFER_REFUSED) { /* its own word: no other way leads around it */
+	/* Its own word: no other way leads around it. But it may be busy with our other attempt. */
+	if (why->state == TRANSFER_REFUSED && !(why->code == RWP_E_BUSY && any_running(d))) {
 		fail_transfer(d);
 		return;
 	}

@@ -62,24 +62,11 @@ push_bye(struct outbound *ob)
 	channel_push(&ob->channel, &r, NULL, 0, NULL);
 }
 
-/* The transfer gets the failure, or another try, and the connection ends. */
 static void
-give_up(struct outbound *ob, const struct failure *why)
+end_now(struct outbound *ob, const struct failure *why)
 {
-	struct transfer *t = ob->transfer;
-	struct dial *dial = ob->dial;
-
 	if (ob->failure.text[0] == '\0')
 		ob->failure = *why;
-	if (dial != NULL) {
-		ob->dial = NULL;
-		dial_lost(dial, ob, why);
-	}
-	if (t != NULL) {
-		ob->transfer = NULL;
-		sender_finish(&ob->sender);
-		peer_transfer_broke(ob->peer, t, why, ob->transfers > 0);
-	}
 	if (ob->state >= OUTBOUND_ENDING)
 		return;
 	log_debug("connection to %s: ends: %s", peer_name(ob->peer), why->text);
@@ -87,6 +74,25 @@ give_up(struct outbound *ob, const struct failure *why)
 		push_bye(ob);
 	set_state(ob, OUTBOUND_ENDING);
 	channel_end(&ob->channel);
+}
+
+/* The connection ends; its dial tries another, its transfer gets the failure or another try. */
+static void
+give_up(struct outbound *ob, const struct failure *why)
+{
+	struct transfer *t = ob->transfer;
+	struct dial *dial = ob->dial;
+
+	ob->transfer = NULL;
+	ob->dial = NULL;
+	end_now(ob, why);
+	if (dial != NULL)
+		dial_lost(dial, ob, why);
+	if (t == NULL)
+		return;
+	sender_finish(&ob->sender);
+	transfer_released(t);
+	peer_transfer_broke(ob->peer, t, why, ob->transfers > 0);
 }
 
 void
@@ -179,6 +185,7 @@ void
 outbound_run(struct outbound *ob, struct transfer *t)
 {
 	loop_timer_clear(ob->deadline);
+	transfer_running(t);
 	sender_start(&ob->sender, t, t->source, ob->sender.number + 1);
 }
 
@@ -197,7 +204,7 @@ on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 		fail_protocol(ob, "a result that does not match what was sent");
 		return;
 	}
-	if (r->length > RWP_STORED) { /* it detaches from us, and we end */
+	if (r->length > RWP_STORED) { /* it gives up this connection, which ends */
 		transfer_result(t, r, blob);
 		return;
 	}
@@ -232,8 +239,8 @@ on_record_open(struct outbound *ob, const struct rwp_record *r, const uint8_t *b
 		on_result(ob, r, blob);
 	else if (r->type == RWP_NOTICE)
 		on_notice(ob, r, blob);
-	else if (r->flags & RWP_MUST_UNDERSTAND)
-		fail_protocol(ob, "a record that is not known here");
+	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
+		fail_protocol(ob, "a record that is not known, or has no place here");
 }
 
 static void
@@ -245,6 +252,10 @@ on_line(struct channel *ch, const struct rwp_line *line)
 		ob->last = true;
 	if (ob->transfer == NULL || line->transfer != ob->sender.number)
 		return;
+	if (line->arrived > ob->sender.sent) {
+		fail_protocol(ob, "its line says that more has arrived than was sent");
+		return;
+	}
 	transfer_progress(ob->transfer, line->arrived);
 	sender_arrived(&ob->sender, line->arrived);
 }
@@ -398,14 +409,6 @@ on_ready(struct channel *ch, int error, const char *detail)
 		fail_setup(ob, error, detail);
 }
 
-static bool
-reply_is_sane(const struct rwp_reply *r)
-{
-	return r->flags == 0 && r->ring_log2 >= RWP_RING_LOG2_MIN &&
-	       r->ring_log2 <= RWP_RING_LOG2_MAX && r->tail_len >= RWP_TAIL_MIN_SIZE &&
-	       r->tail_len > rwp_blob_offset(r->ring_log2) + 1024;
-}
-
 static void
 on_established(struct channel *ch, const void *data, size_t len)
 {
@@ -413,13 +416,14 @@ on_established(struct channel *ch, const void *data, size_t len)
 	uint32_t most;
 	int error;
 
-	if (rwp_reply_decode(data, len, &ob->reply) < 0 || !reply_is_sane(&ob->reply)) {
+	if (rwp_reply_decode(data, len, &ob->reply) < 0 || ob->reply.flags != 0) {
 		fail_protocol(ob, "its reply is no RWP version 1 reply");
 		return;
 	}
 	outbound_describe(ob, &ob->info);
 	dial_won(ob->dial, ob);
-	loop_timer_set(ob->deadline, ob->core->conf->setup_ns);
+	ob->setup_ns = ob->core->conf->setup_ns;
+	loop_timer_set(ob->deadline, ob->setup_ns);
 	channel_set_remote(ch, ob->reply.tail_addr, ob->reply.tail_rkey);
 	most = rwp_blob_offset(ob->reply.ring_log2) + TAIL_BLOB_MAX;
 	error = channel_map_out(

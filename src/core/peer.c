@@ -3,8 +3,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +15,18 @@
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
+#include "core/resolve.h"
 #include "core/source.h"
 #include "core/transfer.h"
 #include "wire/rwp.h"
 
-#define RESOLVE_KEEP_NS (60 * NSEC_PER_SEC)
-#define FABRIC_KEEP_NS  (600 * NSEC_PER_SEC)
+#define FABRIC_KEEP_NS (600 * NSEC_PER_SEC)
 
 struct peer {
 	struct list node;
 	struct core *core;
 	char name[TEXT_ADDRESS_MAX];
-	char host[LIMIT_NAME * 4];
-	uint16_t port;
+	struct resolve resolve;
 	enum conf_fabric fabric;
 	bool configured;
 	struct list outbounds; /* struct outbound */
@@ -37,36 +34,36 @@ struct peer {
 	unsigned transfers;    /* waiting or running */
 	unsigned connections;  /* outbounds that are not gone */
 
-	struct sockaddr_storage addresses[PEER_ADDRESSES_MAX];
-	unsigned n_addresses;
-	uint64_t resolved_at;          /* loop_now(); 0: never */
 	const struct core_fabric *won; /* the last dial, at */
 	uint64_t won_at;
-	struct job resolve;
-	bool resolving;
-	struct sockaddr_storage found[PEER_ADDRESSES_MAX]; /* the job's */
-	unsigned n_found;
-	int resolve_error; /* of getaddrinfo(3) */
 
 	char last_error[LIMIT_TEXT + 1];
 	struct loop_task schedule_task, grave;
 };
 
 static void schedule(struct loop_task *task);
-static void run_resolve(struct job *job);
-static void done_resolve(struct job *job);
+static void on_resolved(struct resolve *r, const char *error);
+
+static struct peer *
+peer_free(struct peer *peer)
+{
+	resolve_done(&peer->resolve);
+	free(peer);
+	return NULL;
+}
 
 static void
 bury(struct loop_task *task)
 {
-	free(container_of(task, struct peer, grave));
+	peer_free(container_of(task, struct peer, grave));
 }
 
 /* A peer nobody configured goes when nothing is left of it. */
 static void
 free_if_unused(struct peer *peer)
 {
-	if (peer->configured || peer->transfers > 0 || peer->connections > 0 || peer->resolving)
+	if (peer->configured || peer->transfers > 0 || peer->connections > 0 ||
+	    peer->resolve.running)
 		return;
 	list_del(&peer->node);
 	loop_undefer(&peer->schedule_task);
@@ -80,17 +77,17 @@ peer_new(struct core *core, const char *name, const char *host, uint16_t port, s
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 
-	if (peer == NULL)
+	if (peer == NULL || resolve_init(&peer->resolve, core, on_resolved) < 0) {
+		free(peer);
 		return -ENOMEM;
+	}
 	peer->core = core;
-	peer->port = port;
 	snprintf(peer->name, sizeof(peer->name), "%s", name);
-	snprintf(peer->host, sizeof(peer->host), "%s", host);
+	resolve_set(&peer->resolve, host, port);
 	list_init(&peer->outbounds);
 	list_init(&peer->waiting);
 	loop_task_init(&peer->schedule_task, schedule);
 	loop_task_init(&peer->grave, bury);
-	peer->resolve = (struct job){.run = run_resolve, .done = done_resolve};
 	list_add_tail(&core->peers, &peer->node);
 	*ret = peer;
 	return 0;
@@ -107,71 +104,29 @@ find(const struct core *core, const char *name)
 	return NULL;
 }
 
-/* ---- addresses ---- */
-
-static void
-run_resolve(struct job *job)
-{
-	struct peer *peer = container_of(job, struct peer, resolve);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *all, *it;
-	char port[8];
-
-	snprintf(port, sizeof(port), "%u", peer->port);
-	peer->n_found = 0;
-	peer->resolve_error = getaddrinfo(peer->host, port, &hints, &all);
-	if (peer->resolve_error != 0)
-		return;
-	for (it = all; it != NULL && peer->n_found < PEER_ADDRESSES_MAX; it = it->ai_next)
-		memcpy(&peer->found[peer->n_found++], it->ai_addr, it->ai_addrlen);
-	freeaddrinfo(all);
-}
-
 static void
 fail_waiting(struct peer *peer, const struct failure *why)
 {
 	struct transfer *t;
 
-	snprintf(peer->last_error, sizeof(peer->last_error), "%s", why->text);
 	list_for_each (t, &peer->waiting, struct transfer, queue_node)
 		transfer_fail(t, why);
 }
 
 static void
-done_resolve(struct job *job)
+on_resolved(struct resolve *r, const char *error)
 {
-	struct peer *peer = container_of(job, struct peer, resolve);
+	struct peer *peer = container_of(r, struct peer, resolve);
 	struct failure why;
 
-	peer->resolving = false;
-	if (peer->resolve_error == 0) {
-		memcpy(peer->addresses, peer->found, sizeof(peer->addresses));
-		peer->n_addresses = peer->n_found;
-		peer->resolved_at = loop_now();
-	} else {
-		why = failure_make(0, "cannot be found: \"%s\": %s", peer->host,
-		    gai_strerror(peer->resolve_error));
+	if (error != NULL) {
+		why = failure_make(0, "cannot be found: \"%s\": %s", r->host, error);
 		snprintf(why.fix, sizeof(why.fix), "name a host that resolves, or an address");
+		memcpy(peer->last_error, why.text, sizeof(peer->last_error));
 		fail_waiting(peer, &why);
 	}
 	peer_schedule(peer);
 	free_if_unused(peer);
-}
-
-/* True: the addresses are known and fresh. */
-static bool
-resolved(struct peer *peer)
-{
-	if (text_parse_address(peer->host, peer->port, &peer->addresses[0]) == 0) {
-		peer->n_addresses = 1;
-		return true;
-	}
-	if (peer->resolved_at != 0 && loop_now() - peer->resolved_at < RESOLVE_KEEP_NS)
-		return true;
-	if (!peer->resolving) {
-		peer->resolving = true;
-		work_submit(peer->core->env.source, &peer->resolve);
-	}
-	return false;
 }
 
 /* ---- configured peers ---- */
@@ -184,15 +139,9 @@ take_over(struct core *core, const struct conf_peer *conf)
 
 	if (error < 0)
 		return error;
-	if (strcmp(peer->host, conf->address) != 0 || peer->port != conf->port) {
-		snprintf(peer->host, sizeof(peer->host), "%s", conf->address);
-		peer->port = conf->port;
-		peer->n_addresses = 0;
-		peer->resolved_at = 0;
-	}
+	resolve_set(&peer->resolve, conf->address, conf->port);
 	peer->fabric = conf->fabric;
 	peer->configured = true;
-	resolved(peer); /* allow lines may name it */
 	return 0;
 }
 
@@ -213,6 +162,28 @@ peer_sync(struct core *core)
 	return error;
 }
 
+static bool
+is_allowed_somewhere(const struct core *core, const struct peer *peer)
+{
+	const struct conf_listen *listen;
+	const struct conf_allow *allow;
+
+	list_for_each (listen, &core->conf->listens, struct conf_listen, node)
+		list_for_each (allow, &listen->allow, struct conf_allow, node)
+			if (allow->kind == CONF_ALLOW_PEER && strcmp(allow->peer, peer->name) == 0)
+				return true;
+	return false;
+}
+
+void
+peer_resolve_allowed(struct core *core)
+{
+	struct peer *peer;
+
+	list_for_each (peer, &core->peers, struct peer, node)
+		resolve_keep(&peer->resolve, peer->configured && is_allowed_somewhere(core, peer));
+}
+
 void
 peer_free_all(struct core *core)
 {
@@ -221,7 +192,7 @@ peer_free_all(struct core *core)
 	list_for_each (peer, &core->peers, struct peer, node) {
 		list_del(&peer->node);
 		loop_undefer(&peer->schedule_task);
-		free(peer);
+		peer_free(peer);
 	}
 }
 
@@ -270,7 +241,7 @@ find_fitting(struct peer *peer, const struct transfer *t)
 }
 
 /* An idle connection that does not fit makes room for one that will. */
-static void
+static bool
 end_one_idle(struct peer *peer)
 {
 	struct outbound *ob;
@@ -278,58 +249,96 @@ end_one_idle(struct peer *peer)
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
 		if (outbound_is_idle(ob)) {
 			outbound_end(ob, RWP_E_IDLE, "makes room for another");
-			return;
+			return true;
 		}
+	return false;
 }
 
 static void
 connect_for(struct peer *peer, struct transfer *t)
 {
-	uint32_t limit = peer->core->conf->connections;
 	struct failure why;
 	int error;
 
 	list_del(&t->queue_node);
-	if (peer->core->connections >= limit) {
-		why = failure_make(RWP_E_BUSY,
-		    "cannot be connected to from here: %u of %u connections are in use",
-		    peer->core->connections, limit);
-		snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]", limit * 2);
-		transfer_fail(t, &why);
-		return;
-	}
 	transfer_connecting(t);
 	error = dial_new(peer, t, &why);
 	if (error < 0)
 		transfer_fail(t, &why);
 }
 
+/* Every connection of [limits] connections is in use: an idle one of ours ends, and what waits goes
+ * on when it is gone. False: there is none. */
+static bool
+make_room(struct core *core)
+{
+	struct outbound *ob;
+	struct peer *peer;
+
+	list_for_each (peer, &core->peers, struct peer, node)
+		list_for_each (ob, &peer->outbounds, struct outbound, node)
+			if (ob->state >= OUTBOUND_ENDING)
+				return true;
+	list_for_each (peer, &core->peers, struct peer, node)
+		if (end_one_idle(peer))
+			return true;
+	return false;
+}
+
+static void
+fail_busy(struct peer *peer)
+{
+	uint32_t limit = peer->core->conf->connections;
+	struct failure why = failure_make(RWP_E_BUSY,
+	    "cannot be connected to from here: %u of %u connections are in use",
+	    peer->core->connections, limit);
+
+	snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]", limit * 2);
+	fail_waiting(peer, &why);
+}
+
+/* What fits an open connection goes there first; then the rest gets connections of its own. */
 static void
 schedule(struct loop_task *task)
 {
 	struct peer *peer = container_of(task, struct peer, schedule_task);
+	struct core *core = peer->core;
 	struct outbound *ob;
 	struct transfer *t;
 
-	if (list_empty(&peer->waiting) || !resolved(peer))
+	if (list_empty(&peer->waiting) || !resolve_ready(&peer->resolve))
 		return;
-	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
-		ob = find_fitting(peer, t);
-		if (ob != NULL) {
+	list_for_each (t, &peer->waiting, struct transfer, queue_node)
+		if ((ob = find_fitting(peer, t)) != NULL) {
 			transfer_attach(t, ob);
 			outbound_run(ob, t);
-			continue;
 		}
-		end_one_idle(peer);
-		if (peer->connections < LIMIT_PEER_CONNECTIONS)
-			connect_for(peer, t);
+	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
+		if (core->connections >= core->conf->connections) {
+			if (!make_room(core))
+				fail_busy(peer);
+			return;
+		}
+		end_one_idle(peer); /* it fits none of those that wait */
+		if (peer->connections >= LIMIT_PEER_CONNECTIONS)
+			return;
+		connect_for(peer, t);
 	}
+}
+
+/* Only a connection that was lost without a word, or that the target closed as idle, says nothing
+ * against the transfer. */
+static bool
+deserves_another(const struct transfer *t, const struct failure *why)
+{
+	return !t->core->stopping && !t->retried && t->view.arrived == 0 &&
+	       !source_is_stream(t->source) && (why->code == 0 || why->code == RWP_E_IDLE);
 }
 
 void
 peer_transfer_broke(struct peer *peer, struct transfer *t, const struct failure *why, bool reused)
 {
-	if (!reused || t->retried || t->view.arrived > 0 || source_is_stream(t->source)) {
+	if (!reused || !deserves_another(t, why)) {
 		transfer_fail(t, why);
 		return;
 	}
@@ -342,10 +351,14 @@ peer_transfer_broke(struct peer *peer, struct transfer *t, const struct failure 
 void
 peer_outbound_gone(struct peer *peer, const struct failure *why)
 {
+	struct peer *other;
+
 	peer->connections--;
 	if (failure_is_fault(why))
 		memcpy(peer->last_error, why->text, sizeof(peer->last_error));
-	peer_schedule(peer);
+	list_for_each (other, &peer->core->peers, struct peer, node)
+		if (!list_empty(&other->waiting))
+			peer_schedule(other); /* for the place that has become free */
 	free_if_unused(peer);
 }
 
@@ -362,7 +375,7 @@ peer_transfer_gone(struct peer *peer, struct transfer *t)
 const struct sockaddr *
 peer_address(const struct peer *peer, unsigned n)
 {
-	return n < peer->n_addresses ? (const struct sockaddr *)&peer->addresses[n] : NULL;
+	return n < peer->resolve.n ? (const struct sockaddr *)&peer->resolve.addresses[n] : NULL;
 }
 
 bool
@@ -406,21 +419,12 @@ peer_core(const struct peer *peer)
 	return peer->core;
 }
 
-static bool
-has_address(const struct peer *peer, const struct sockaddr *address)
-{
-	for (unsigned i = 0; i < peer->n_addresses; i++)
-		if (text_address_equal((const struct sockaddr *)&peer->addresses[i], address))
-			return true;
-	return false;
-}
-
 bool
 peer_has_address(const struct core *core, const char *name, const struct sockaddr *address)
 {
 	const struct peer *peer = find(core, name);
 
-	return peer != NULL && peer->configured && has_address(peer, address);
+	return peer != NULL && peer->configured && resolve_has(&peer->resolve, address);
 }
 
 void
@@ -430,7 +434,7 @@ core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_
 	unsigned n = 0;
 
 	list_for_each (peer, &core->peers, struct peer, node)
-		if (peer->configured && has_address(peer, address)) {
+		if (peer->configured && resolve_has(&peer->resolve, address)) {
 			only = peer;
 			n++;
 		}
@@ -440,22 +444,28 @@ core_peer_name(struct core *core, const struct sockaddr *address, char buf[TEXT_
 		text_address(buf, address);
 }
 
+/* Ends the peer's connections, and its transfers with them; how many connections. */
 static unsigned
-end_outbounds(struct peer *peer, unsigned code, const char *text)
+end_all_of(struct peer *peer, const struct failure *why)
 {
+	struct transfer *t;
 	struct outbound *ob;
 	unsigned n = 0;
 
-	list_for_each (ob, &peer->outbounds, struct outbound, node) {
-		outbound_end(ob, code, text);
-		n++;
-	}
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		n += ob->state < OUTBOUND_ENDING;
+	list_for_each (t, &peer->core->transfers, struct transfer, node)
+		if (t->peer == peer)
+			transfer_fail(t, why);
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		outbound_end(ob, why->code, why->text);
 	return n;
 }
 
 unsigned
 peer_disconnect(struct core *core, const char *who)
 {
+	struct failure why = failure_make(RWP_E_RELEASED, "was disconnected by an operator here");
 	struct sockaddr_storage address;
 	bool numeric = text_parse_address(who, 0, &address) == 0;
 	struct peer *peer;
@@ -463,9 +473,8 @@ peer_disconnect(struct core *core, const char *who)
 
 	list_for_each (peer, &core->peers, struct peer, node)
 		if (strcmp(peer->name, who) == 0 ||
-		    (numeric && has_address(peer, (struct sockaddr *)&address)))
-			n +=
-			    end_outbounds(peer, RWP_E_RELEASED, "disconnected by an operator here");
+		    (numeric && resolve_has(&peer->resolve, (struct sockaddr *)&address)))
+			n += end_all_of(peer, &why);
 	return n;
 }
 
@@ -476,18 +485,16 @@ peer_end_all(struct core *core)
 	    failure_make(RWP_E_SHUTDOWN, "was not written to: the daemon here stops");
 	struct peer *peer;
 
-	list_for_each (peer, &core->peers, struct peer, node) {
-		fail_waiting(peer, &why);
-		end_outbounds(peer, RWP_E_SHUTDOWN, "the daemon here stops");
-	}
+	list_for_each (peer, &core->peers, struct peer, node)
+		end_all_of(peer, &why);
 }
 
 static void
 view_idle(const struct peer *peer, struct peer_view *v)
 {
 	*v = (struct peer_view){.direction = "", .state = "idle", .fabric = ""};
-	if (peer->n_addresses > 0)
-		text_address_port(v->address, (const struct sockaddr *)&peer->addresses[0]);
+	if (peer->resolve.n > 0)
+		text_address_port(v->address, (const struct sockaddr *)&peer->resolve.addresses[0]);
 }
 
 static void

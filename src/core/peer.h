@@ -22,6 +22,8 @@ struct transfer;
 
 /* Takes over the configuration's peers. -ENOMEM: some are missing. */
 int peer_sync(struct core *core);
+/* Keeps the addresses of those fresh that an allow line names. */
+void peer_resolve_allowed(struct core *core);
 /* All connections and transfers are gone. */
 void peer_free_all(struct core *core);
 
@@ -40,8 +42,6 @@ void peer_outbound_gone(struct peer *peer, const struct failure *why);
 void peer_transfer_gone(struct peer *peer, struct transfer *t);
 
 /* ---- for dial.c and outbound.c ---- */
-
-#define PEER_ADDRESSES_MAX 8
 
 /* The nth address, or NULL. */
 const struct sockaddr *peer_address(const struct peer *peer, unsigned n);

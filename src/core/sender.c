@@ -264,6 +264,13 @@ push(struct sender *s, struct rwp_record *r, const uint8_t *blob, int blob_len, 
 	return 0;
 }
 
+static void
+confirming(struct sender *s)
+{
+	set_state(s, SENDER_CONFIRMING);
+	transfer_confirming(s->transfer);
+}
+
 /* The first segment is the whole: one record says it all. */
 static int
 push_one(struct sender *s, struct chunk *c)
@@ -274,7 +281,7 @@ push_one(struct sender *s, struct chunk *c)
 	int error = push(s, &r, blob, len, c);
 
 	if (error == 0)
-		set_state(s, SENDER_CONFIRMING);
+		confirming(s);
 	return error;
 }
 
@@ -314,7 +321,7 @@ push_end(struct sender *s)
 	int error = push(s, &r, NULL, 0, NULL);
 
 	if (error == 0)
-		set_state(s, SENDER_CONFIRMING);
+		confirming(s);
 	return error;
 }
 

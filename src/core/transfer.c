@@ -41,23 +41,10 @@ transfer_state_name(enum transfer_state state)
 
 /* ---- the caller's view ---- */
 
-static void
-tell(struct transfer *t)
+static bool
+is_final(const struct transfer *t)
 {
-	t->view.duration_ns = loop_now() - t->started;
-	t->view_dirty = false;
-	if (t->update != NULL)
-		t->update(t->arg, &t->view);
-}
-
-static void
-on_update_time(void *arg)
-{
-	struct transfer *t = arg;
-
-	if (t->view_dirty)
-		tell(t);
-	loop_timer_set(t->updates, UPDATE_NS);
+	return t->view.state >= TRANSFER_ARRIVED;
 }
 
 static void
@@ -66,12 +53,46 @@ bury(struct loop_task *task)
 	free(container_of(task, struct transfer, grave));
 }
 
-/* Nothing refers to the transfer any more; its memory goes when the turn ends. */
+/* Between callbacks: the caller may do anything in update, cancel too. After the final one the
+ * transfer goes; its memory when the turn ends. */
 static void
-drop(struct transfer *t)
+tell(struct loop_task *task)
+{
+	struct transfer *t = container_of(task, struct transfer, tell_task);
+	bool final = is_final(t);
+
+	t->view_dirty = false;
+	if (!final)
+		t->view.duration_ns = loop_now() - t->started;
+	if (t->update != NULL)
+		t->update(t->arg, &t->view);
+	if (final)
+		loop_bury(t->loop, &t->grave);
+}
+
+static void
+tell_soon(struct transfer *t)
+{
+	loop_defer(t->loop, &t->tell_task);
+}
+
+static void
+on_update_time(void *arg)
+{
+	struct transfer *t = arg;
+
+	loop_timer_set(t->updates, UPDATE_NS);
+	if (t->view_dirty)
+		tell_soon(t);
+}
+
+/* Neither the core nor its peer knows the transfer any more. */
+static void
+retire(struct transfer *t)
 {
 	if (t->dial != NULL)
 		dial_cancel(t->dial);
+	t->dial = NULL;
 	list_del(&t->node);
 	list_del(&t->queue_node);
 	t->deadline = loop_timer_free(t->deadline);
@@ -80,7 +101,6 @@ drop(struct transfer *t)
 	t->source = source_free(t->source);
 	peer_transfer_gone(t->peer, t);
 	core_changed(t->core);
-	loop_bury(t->core->env.loop, &t->grave);
 }
 
 static void
@@ -91,12 +111,9 @@ set_state(struct transfer *t, enum transfer_state state)
 	log_debug("transfer %u to %s: %s -> %s", t->view.id, t->view.peer, STATES[t->view.state],
 	    STATES[state]);
 	t->view.state = state;
-	if (state < TRANSFER_ARRIVED) {
-		t->view_dirty = true;
-		return;
-	}
-	tell(t);
-	drop(t);
+	tell_soon(t);
+	if (is_final(t))
+		retire(t);
 }
 
 /* ---- its time ---- */
@@ -119,7 +136,7 @@ on_stall(void *arg)
 	char time[TEXT_TIME_MAX];
 
 	/* An input that is slow is no fault; a target that does not take what was sent is one. */
-	if (t->view.state == TRANSFER_SENDING && t->view.sent == t->view.arrived &&
+	if (t->view.state < TRANSFER_CONFIRMING && t->view.sent == t->view.arrived &&
 	    source_is_stream(t->source)) {
 		loop_timer_set(t->stall, t->core->conf->stall_ns);
 		return;
@@ -208,8 +225,10 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 	if (t == NULL)
 		return -ENOMEM;
 	t->core = core;
+	t->loop = core->env.loop;
 	list_init(&t->node);
 	list_init(&t->queue_node);
+	loop_task_init(&t->tell_task, tell);
 	loop_task_init(&t->grave, bury);
 	result = make_timers(t);
 	if (result == 0)
@@ -257,20 +276,6 @@ core_write(struct core *core, const struct write_request *request, struct transf
 	return 0;
 }
 
-void
-core_write_cancel(struct transfer *t)
-{
-	struct outbound *ob = t->outbound;
-
-	log_info("transfer %u to %s: cancelled", t->view.id, t->view.peer);
-	t->update = NULL;
-	if (ob != NULL)
-		outbound_detach(ob, RWP_E_ABORTED);
-	drop(t);
-}
-
-/* ---- its course ---- */
-
 static void
 describe(struct transfer *t, struct outbound *ob)
 {
@@ -284,6 +289,33 @@ describe(struct transfer *t, struct outbound *ob)
 	memcpy(t->view.fabric_why, ob->fabric_why, sizeof(t->view.fabric_why));
 	t->view.region_id = ob->grant.region_id;
 }
+
+/* Given up from our side: the connection must end, for the target waits for the rest. */
+static void
+leave_outbound(struct transfer *t)
+{
+	struct outbound *ob = t->outbound;
+
+	if (ob == NULL)
+		return;
+	transfer_released(t);
+	outbound_detach(ob, RWP_E_ABORTED);
+}
+
+void
+core_write_cancel(struct transfer *t)
+{
+	t->update = NULL;
+	if (is_final(t)) /* its last update is under way, or will not be missed */
+		return;
+	log_info("transfer %u to %s: cancelled", t->view.id, t->view.peer);
+	leave_outbound(t);
+	retire(t);
+	loop_undefer(&t->tell_task);
+	loop_bury(t->loop, &t->grave);
+}
+
+/* ---- its course ---- */
 
 void
 transfer_connecting(struct transfer *t)
@@ -301,9 +333,21 @@ transfer_attach(struct transfer *t, struct outbound *ob)
 }
 
 void
+transfer_released(struct transfer *t)
+{
+	describe(t, t->outbound);
+	t->outbound = NULL;
+}
+
+void
+transfer_running(struct transfer *t)
+{
+	loop_timer_set(t->stall, t->core->conf->stall_ns);
+}
+
+void
 transfer_requeue(struct transfer *t)
 {
-	t->outbound = NULL;
 	t->view.sent = t->view.arrived = 0;
 	loop_timer_clear(t->stall);
 	set_state(t, TRANSFER_QUEUED);
@@ -327,8 +371,13 @@ transfer_sending(struct transfer *t, uint64_t sent)
 	}
 	t->view.sent = sent;
 	progress(t);
-	if (sent == t->view.length)
-		set_state(t, TRANSFER_CONFIRMING);
+}
+
+void
+transfer_confirming(struct transfer *t)
+{
+	set_state(t, TRANSFER_CONFIRMING);
+	progress(t);
 }
 
 void
@@ -343,7 +392,7 @@ transfer_progress(struct transfer *t, uint64_t arrived)
 static void
 finish(struct transfer *t, enum transfer_state state)
 {
-	t->outbound = NULL;
+	t->view.duration_ns = loop_now() - t->started;
 	t->view.sending_ns = t->sending_since != 0 ? loop_now() - t->sending_since : 0;
 	set_state(t, state);
 }
@@ -351,16 +400,11 @@ finish(struct transfer *t, enum transfer_state state)
 void
 transfer_fail(struct transfer *t, const struct failure *why)
 {
-	struct outbound *ob = t->outbound;
-
 	t->view.code = why->code;
 	memcpy(t->view.text, why->text, sizeof(t->view.text));
 	memcpy(t->view.fix, why->fix, sizeof(t->view.fix));
 	t->view.fix_on_peer = why->fix_on_peer;
-	if (ob != NULL) {
-		describe(t, ob);
-		outbound_detach(ob, RWP_E_ABORTED);
-	}
+	leave_outbound(t);
 	log_warning("transfer %u of %s: %s: %s %s", t->view.id, t->view.name, STATES[why->state],
 	    t->view.peer, t->view.text);
 	finish(t, why->state);
@@ -397,7 +441,7 @@ transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *b
 		refuse(t, r, blob);
 		return;
 	}
-	describe(t, t->outbound);
+	transfer_released(t);
 	t->view.length = t->view.arrived = t->view.sent = r->stream_off;
 	t->view.crc32c = r->data_crc;
 	log_info("transfer %u: %s to %s: %llu bytes arrived", t->view.id, t->view.name,

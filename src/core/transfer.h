@@ -1,5 +1,9 @@
 /* transfer.h -- one `rwctl write`: from the queue of its peer to its final state
  *
+ *   queued > connecting > sending > confirming > arrived or stored
+ *       (back to queued, once, if a reused connection was dead)      any failure: refused, failed,
+ * deadline
+ *
  * Owned by the core; core_write() makes it, the final update ends it. A transfer belongs to its
  * peer's queue or to one outbound connection.
  */
@@ -38,7 +42,8 @@ struct transfer {
 	struct loop_timer *deadline, *stall, *updates;
 	void (*update)(void *arg, const struct transfer_view *view);
 	void *arg;
-	struct loop_task grave;
+	struct loop *loop;
+	struct loop_task tell_task, grave;
 };
 
 /* ---- from peer and outbound ---- */
@@ -46,6 +51,10 @@ struct transfer {
 /* A dial is under way; then a connection is its own. */
 void transfer_connecting(struct transfer *t);
 void transfer_attach(struct transfer *t, struct outbound *ob);
+/* Its connection has lost it, or has done with it. */
+void transfer_released(struct transfer *t);
+/* The connection begins with it: from now on it must get on. */
+void transfer_running(struct transfer *t);
 /* Back to the peer's queue, as if it had not begun. */
 void transfer_requeue(struct transfer *t);
 /* Final. */
@@ -59,5 +68,6 @@ void transfer_progress(struct transfer *t, uint64_t arrived);
 
 const char *transfer_name(const struct transfer *t);
 void transfer_sending(struct transfer *t, uint64_t sent);
+void transfer_confirming(struct transfer *t); /* all is sent */
 /* It broke on our side; fix may be "". */
 void transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix);

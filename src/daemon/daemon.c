@@ -21,15 +21,16 @@
 #include "loop/loop.h"
 #include "loop/work.h"
 
-#define SOURCE_THREADS 4
-#define STORE_THREADS  4
+#define SOURCE_THREADS  4
+#define STORE_THREADS   4
+#define RESOLVE_THREADS 2
 
 struct daemon {
 	const char *file; /* -c, or NULL */
 	const struct fabric_ops *const *fabrics;
 	struct conf *conf;
 	struct loop *loop;
-	struct work *source, *store;
+	struct work *source, *store, *resolve;
 	struct service *service;
 	struct core *core;
 	struct control *control;
@@ -171,8 +172,11 @@ start_signals(struct daemon *d)
 static int
 start_core(struct daemon *d)
 {
-	struct core_env env = {
-	    .loop = d->loop, .source = d->source, .store = d->store, .fabrics = d->fabrics};
+	struct core_env env = {.loop = d->loop,
+	    .source = d->source,
+	    .store = d->store,
+	    .resolve = d->resolve,
+	    .fabrics = d->fabrics};
 	struct observer observer = {
 	    .arg = d, .changed = on_changed, .arrived = on_arrived, .stopped = on_stopped};
 
@@ -206,6 +210,8 @@ start(struct daemon *d)
 	if (error == 0)
 		error = work_new(d->loop, "rw-store", STORE_THREADS, &d->store);
 	if (error == 0)
+		error = work_new(d->loop, "rw-resolve", RESOLVE_THREADS, &d->resolve);
+	if (error == 0)
 		error = start_signals(d);
 	if (error == 0)
 		error = service_new(d->loop, &d->service);
@@ -223,6 +229,8 @@ finish(struct daemon *d)
 	/* Jobs come back to the core: their threads end before it. */
 	if (d->source != NULL)
 		work_free(d->source);
+	if (d->resolve != NULL)
+		work_free(d->resolve);
 	core_free(d->core);
 	if (d->store != NULL)
 		work_free(d->store);

@@ -91,8 +91,11 @@ on_stopped(void *arg)
 static int
 open_core(struct world *w, const struct conf *conf, bool *stopped, struct core **ret)
 {
-	struct core_env env = {
-	    .loop = w->loop, .source = w->work, .store = w->work, .fabrics = FABRICS};
+	struct core_env env = {.loop = w->loop,
+	    .source = w->work,
+	    .store = w->work,
+	    .resolve = w->work,
+	    .fabrics = FABRICS};
 	struct observer observer = {.arg = stopped, .stopped = on_stopped};
 
 	if (conf == w->conf_b)
