@@ -168,13 +168,13 @@ blob_cost(const struct area_out *out, uint32_t blob_len, uint32_t *ret_off)
 }
 
 bool
-area_out_room(const struct area_out *out, unsigned n, uint32_t blob_len)
+area_out_room(const struct area_out *out, uint32_t blob_len)
 {
 	uint32_t off;
 
-	if (out->slots == NULL || out->pushed + n - out->freed > UINT64_C(1) << out->ring_log2)
+	if (out->slots == NULL || out->pushed + 1 - out->freed > UINT64_C(1) << out->ring_log2)
 		return false;
-	return out->blob_used + blob_cost(out, n * blob_len, &off) <= out->blob_len;
+	return out->blob_used + blob_cost(out, blob_len, &off) <= out->blob_len;
 }
 
 static void
@@ -198,7 +198,7 @@ area_out_push(struct area_out *out, struct rwp_record *r, const void *blob, uint
 {
 	struct area_slot *slot;
 
-	if (!area_out_room(out, 1, blob_len))
+	if (!area_out_room(out, blob_len))
 		return -EAGAIN;
 	r->seq = area_out_seq(out);
 	slot = area_out_slot(out, r->seq);

@@ -71,8 +71,8 @@ void area_out_done(struct area_out *out);
 
 /* The seq that the next record will have: blobs carry it. */
 uint64_t area_out_seq(const struct area_out *out);
-/* Room for n more records with blobs of blob_len bytes each. */
-bool area_out_room(const struct area_out *out, unsigned n, uint32_t blob_len);
+/* Room for one more record with a blob of blob_len bytes. */
+bool area_out_room(const struct area_out *out, uint32_t blob_len);
 /* Lays the record out; seq, tag, blob place and, with a blob and no payload, data_crc are filled
  * in. -EAGAIN: no room. */
 int area_out_push(struct area_out *out, struct rwp_record *record, const void *blob,

@@ -100,6 +100,12 @@ core_open_fabric(struct core *core, struct core_fabric *f)
 		f->missing = missing != NULL ? missing : strerror(-error);
 }
 
+bool
+core_fabric_wanted(const struct core_fabric *f, enum conf_fabric fabric)
+{
+	return fabric == CONF_FABRIC_AUTO || strcmp(conf_fabric_name(fabric), f->ops->name) == 0;
+}
+
 static void
 take_fabrics(struct core *core)
 {

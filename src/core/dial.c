@@ -156,7 +156,7 @@ usable_fabrics(
 	for (unsigned i = 0; i < core->n_fabrics; i++) {
 		struct core_fabric *f = &core->fabrics[i];
 
-		if (!peer_wants_fabric(peer, f))
+		if (!core_fabric_wanted(f, peer_conf_fabric(peer)))
 			continue;
 		core_open_fabric(core, f);
 		if (f->fabric == NULL) {

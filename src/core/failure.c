@@ -2,6 +2,7 @@
 
 #include "config.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +47,8 @@ failure_protocol(const char *text)
 struct failure
 failure_setup(int error, const char *detail)
 {
-	return failure_make(RWP_E_MEMORY, "cannot be connected to from here: %s",
-	    detail != NULL ? detail : strerror(-error));
+	return failure_make(error == -ENOMEM ? RWP_E_MEMORY : 0,
+	    "cannot be connected to from here: %s", detail != NULL ? detail : strerror(-error));
 }
 
 /* A reject without our private data came from the fabric: no daemon had a say. */

@@ -97,7 +97,7 @@ static void
 pause_or_go(struct inbound *in)
 {
 	channel_pause(&in->channel,
-	    arrival_busy(&in->arrival) || !area_out_room(&in->channel.out, 1, ANSWER_MAX));
+	    arrival_busy(&in->arrival) || !area_out_room(&in->channel.out, ANSWER_MAX));
 }
 
 /* ---- words to the peer ---- */

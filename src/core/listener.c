@@ -112,13 +112,6 @@ listener_free(struct listener *l)
 
 /* ---- what the configuration asks for ---- */
 
-static bool
-wants_fabric(const struct conf_listen *conf, const struct core_fabric *f)
-{
-	return conf->fabric == CONF_FABRIC_AUTO ||
-	       strcmp(conf_fabric_name(conf->fabric), f->ops->name) == 0;
-}
-
 static struct listener *
 find(struct core *core, const struct conf_listen *conf, const struct sockaddr_storage *address,
     const struct core_fabric *f)
@@ -177,7 +170,7 @@ each_fabric(struct core *core, const struct conf_listen *conf,
 	int error = 0;
 
 	for (unsigned i = 0; i < core->n_fabrics && error == 0; i++)
-		if (wants_fabric(conf, &core->fabrics[i]))
+		if (core_fabric_wanted(&core->fabrics[i], conf->fabric))
 			error = fn(core, conf, address, &core->fabrics[i]);
 	return error;
 }

@@ -378,11 +378,10 @@ peer_address(const struct peer *peer, unsigned n)
 	return n < peer->resolve.n ? (const struct sockaddr *)&peer->resolve.addresses[n] : NULL;
 }
 
-bool
-peer_wants_fabric(const struct peer *peer, const struct core_fabric *f)
+enum conf_fabric
+peer_conf_fabric(const struct peer *peer)
 {
-	return peer->fabric == CONF_FABRIC_AUTO ||
-	       strcmp(conf_fabric_name(peer->fabric), f->ops->name) == 0;
+	return peer->fabric;
 }
 
 const struct core_fabric *

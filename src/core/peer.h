@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "conf/conf.h"
+
 struct core;
 struct core_fabric;
 struct failure;
@@ -45,7 +47,7 @@ void peer_transfer_gone(struct peer *peer, struct transfer *t);
 
 /* The nth address, or NULL. */
 const struct sockaddr *peer_address(const struct peer *peer, unsigned n);
-bool peer_wants_fabric(const struct peer *peer, const struct core_fabric *fabric);
+enum conf_fabric peer_conf_fabric(const struct peer *peer);
 /* The fabric that won lately, or NULL. */
 const struct core_fabric *peer_fabric(const struct peer *peer);
 void peer_remember_fabric(struct peer *peer, const struct core_fabric *fabric);

@@ -51,6 +51,9 @@ struct core {
 /* Opens the back end if it is not open yet: machines change. */
 void core_open_fabric(struct core *core, struct core_fabric *f);
 
+/* The configuration (auto, or its name) admits the back end. */
+bool core_fabric_wanted(const struct core_fabric *f, enum conf_fabric fabric);
+
 /* Something that status shows has changed, or something has gone that core_stop() waits for. */
 void core_changed(struct core *core);
 

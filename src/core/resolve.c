@@ -11,7 +11,7 @@
 #include "core/resolve.h"
 
 #define KEEP_NS  (60 * NSEC_PER_SEC)
-#define RETRY_NS (5 * NSEC_PER_SEC)
+#define RETRY_NS (2 * NSEC_PER_SEC)
 
 static void
 run(struct job *job)
