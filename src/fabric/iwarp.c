@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fabric/iwarp.h"
 
@@ -60,6 +61,14 @@ iwarp_tune(const struct iwarp *w, int fd)
 	set_tcp(fd, TCP_KEEPINTVL, period);
 	set_tcp(fd, TCP_KEEPCNT, PROBES);
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+}
+
+/* There is nobody to share a wire with. Where the kernel paces what it sends (bbr), that would
+ * halve the speed; reno does not, and is in every kernel. */
+void
+iwarp_tune_local(int fd)
+{
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
 }
 
 static void

@@ -158,6 +158,8 @@ void iwarp_defer(struct iwarp *w, struct loop_task *task);
 void iwarp_bury(struct iwarp *w, struct loop_task *task);
 /* The options of a connection's socket. */
 void iwarp_tune(const struct iwarp *w, int fd);
+/* The same for one whose other end is on this machine. */
+void iwarp_tune_local(int fd);
 socklen_t iwarp_address_size(const struct sockaddr *sa);
 
 /* ---- iwarp_port.c ---- */

@@ -345,6 +345,9 @@ iwarp_note_ends(struct iwarp_conn *c)
 
 	(void)getsockname(c->fd, (struct sockaddr *)&c->info.local, &local);
 	(void)getpeername(c->fd, (struct sockaddr *)&c->info.remote, &remote);
+	if (text_address_equal(
+		(const struct sockaddr *)&c->info.local, (const struct sockaddr *)&c->info.remote))
+		iwarp_tune_local(c->fd);
 }
 
 void
