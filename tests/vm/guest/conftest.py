@@ -43,7 +43,7 @@ def fleet(device):
     """A function that starts daemons; all that still run must stop in good order when the context ends."""
     daemons = []
 
-    def start(name, **options):
+    def start(name, device=device, **options):
         daemon = Daemon(name, device, next(PORTS), **options)
         daemons.append(daemon)
         running.append(daemon)

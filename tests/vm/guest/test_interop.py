@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from rwriter import BIN
+from rwriter import BIN, Device, pattern
 
 PORTS = itertools.count(7600)
 KERNEL = {4: "10.9.2.1", 6: "fd00:9:2::1"}
@@ -68,3 +68,38 @@ def test_every_size_arrives(wire, mtu, crc, family, writer, target):
     print(said)
     assert (active.returncode, passive.returncode) == (0, 0)
     assert "sizes arrived" in said
+
+
+# Around what an FPDU holds in segments of both MTUs, 64 KiB, and more than staging holds.
+SIZES = (0, 1, 1428, 1429, 8928, 8929, 65535, 65536, 65537, 20 << 20)
+
+
+def daemon(make, name, fabric, crc, **options):
+    """A daemon on that end of the wire which has this fabric."""
+    ours = fabric == "iwarp"
+    listen = {"fabric": fabric, "device": "any" if ours else "siw9", "allow": "any"}
+    return make(
+        name,
+        device=Device("siw9", (OURS if ours else KERNEL)[4]),
+        command=[*(ELSEWHERE if ours else []), BIN / "rwriterd"],
+        sections={"listen default": listen, "iwarp": {"mpa-crc": crc}},
+        **options,
+    )
+
+
+@pytest.mark.parametrize("mtu", ["1500", "9000"])
+@pytest.mark.parametrize("crc", ["yes", "no"])
+@pytest.mark.parametrize("fabric, other", [("iwarp", "verbs"), ("verbs", "iwarp")])
+def test_daemons(wire, make, tmp_path, mtu, crc, fabric, other):
+    wire(mtu)
+    target = daemon(make, "b", other, crc)
+    writer = daemon(make, "a", fabric, crc)
+    writer.configure({"peer b": {"address": target.device.address, "port": target.port, "fabric": fabric}})
+    writer.rwctl("reload")
+    for size in SIZES:
+        data = pattern(size)
+        (tmp_path / "file").write_bytes(data)
+        said = writer.rwctl("write", "b", tmp_path / "file").stdout.decode()
+        assert f"arrived, {size} byte" in said and {"iwarp": "iwarp tcp", "verbs": "verbs siw9"}[fabric] in said
+        assert target.rwctl("dump-region").stdout == data
+    assert all(region["receiveCompletions"] == 0 for region in target.regions())
