@@ -279,6 +279,7 @@ done_zero(struct job *job)
 static void
 dispose(struct memory *m)
 {
+	m->put = false;
 	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit) {
 		submit(m, run_drop, done_drop);
 		return;
