@@ -23,6 +23,9 @@
 /* What we take of a tail area that the target offers bigger. */
 #define TAIL_BLOB_MAX 8192
 
+/* The pause between beats while the HELLO has no answer. */
+#define GREETING_BEAT_NS (100 * NSEC_PER_MSEC)
+
 static const char *const STATES[] = {
     [OUTBOUND_RESOLVING] = "resolving",
     [OUTBOUND_PREPARING] = "preparing",
@@ -404,6 +407,9 @@ on_ready(struct channel *ch, int error, const char *detail)
 		channel_listen(ch);
 		set_state(ob, OUTBOUND_GREETING);
 		push_hello(ob);
+		/* siw does not see a write that arrives while it accepts (its kernel side changes
+		 * hands then), but finds it with the next one: so there is a next one. */
+		channel_beat(ch, GREETING_BEAT_NS, ob->core->conf->setup_ns);
 	}
 	if (error < 0)
 		fail_setup(ob, error, detail);

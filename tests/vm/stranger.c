@@ -37,7 +37,7 @@ struct stranger {
 	/* from the reply */
 	uint8_t boot_id[8];
 	uint32_t connection_generation, tail_rkey, ring, blob_used;
-	uint64_t tail_addr, seq, mailbox_seq;
+	uint64_t tail_addr, seq, mailbox_seq, beat;
 	/* from the GRANT */
 	uint64_t region_addr, region_size;
 	uint32_t region_rkey, grant;
@@ -162,18 +162,19 @@ blob_find(const uint8_t *blob, size_t size, unsigned type, size_t *ret_len)
 static enum ibv_wc_status
 post(struct stranger *s, struct ibv_send_wr *wr)
 {
+	struct timespec pause = {.tv_nsec = 100000};
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
-	int n;
 
 	wr->send_flags = IBV_SEND_SIGNALED;
 	if (ibv_post_send(s->id->qp, wr, &bad))
 		errx(1, "ibv_post_send");
-	while ((n = ibv_poll_cq(s->id->send_cq, 1, &wc)) == 0)
-		;
-	if (n < 0)
-		errx(1, "ibv_poll_cq");
-	return wc.status;
+	for (int i = 0; i < 100000; i++) {
+		if (ibv_poll_cq(s->id->send_cq, 1, &wc) == 1)
+			return wc.status;
+		nanosleep(&pause, NULL);
+	}
+	errx(1, "no completion"); /* siw forgets some when the other side ends the connection */
 }
 
 /* Writes len bytes that lie in s->source. */
@@ -289,26 +290,42 @@ write_record(struct stranger *s, const struct record *r)
 	s->blob_used += (uint32_t)r->blob_len;
 }
 
-/* Waits for the target's next record; *ret_blob points into the mailbox. */
+static void
+write_line(struct stranger *s)
+{
+	uint8_t *out = s->source + sizeof(s->source) - RECORD;
+
+	memset(out, 0, RECORD);
+	put32(out, 1);
+	put32(out + 4, s->grant);
+	put64(out + 8, s->mailbox_seq);
+	put64(out + 56, ++s->beat);
+	put32(out + 44, crc32c(crc32c(0, out, 44), out + 56, 8));
+	must_write(s, s->tail_rkey, s->tail_addr, out, RECORD);
+}
+
+/* Waits for the target's next record, and beats meanwhile; *ret_blob points into the mailbox. */
 static const uint8_t *
 read_record(struct stranger *s, const uint8_t **ret_blob)
 {
 	const uint8_t *slot = s->mailbox + RING + RECORD * (s->mailbox_seq % 16);
-	struct timespec pause = {0, 1000000};
+	struct timespec pause = {.tv_nsec = 1000000};
 
-	s->mailbox_seq++;
-	for (int ms = 0; ms < 20000; ms++) {
+	for (int ms = 1; ms < 20000; ms++) {
 		uint64_t flag = __atomic_load_n((const uint64_t *)(slot + 56), __ATOMIC_ACQUIRE);
 
-		if (le64toh(flag) == s->mailbox_seq) {
+		if (le64toh(flag) == s->mailbox_seq + 1) {
 			if (get32(slot + 40) != crc32c(crc32c(0, slot, 40), slot + 56, 8))
 				errx(1, "the target's record has a wrong tag");
 			*ret_blob = s->mailbox + MAILBOX_BLOBS + get32(slot + 36);
+			s->mailbox_seq++;
 			return slot;
 		}
+		if (ms % 100 == 0)
+			write_line(s);
 		nanosleep(&pause, NULL);
 	}
-	errx(1, "the target's record %llu did not come", (unsigned long long)s->mailbox_seq);
+	errx(1, "the target's record %llu did not come", (unsigned long long)s->mailbox_seq + 1);
 }
 
 /* ---- the conversation ---- */
