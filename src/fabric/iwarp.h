@@ -80,8 +80,9 @@ struct iwarp_recv {
 	uint8_t header[DDP_PREFIX_SIZE];
 	uint32_t stag;
 	uint64_t to;
-	size_t left; /* payload to come */
-	size_t skip; /* then, zeros and the CRC field */
+	size_t left;   /* payload to come */
+	size_t skip;   /* then, zeros and the CRC field */
+	unsigned bulk; /* > 0: long writes are expected */
 
 	bool heard; /* a valid FPDU has come */
 	bool

@@ -23,6 +23,7 @@
 #define TURN_BYTES ((size_t)1 << 20)  /* of one connection, before others get a turn */
 #define BULK       ((size_t)16 << 10) /* payload that is worth a call of its own */
 #define AHEAD      ((size_t)512)      /* read behind bulk payload: the next header, a record */
+#define BULK_LASTS 16                 /* so many small writes in a row, and no bulk is expected */
 
 /* ---- the stream ---- */
 
@@ -157,6 +158,10 @@ take_write(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t *fpd
 	r->to = s->to + here;
 	r->left = len - here;
 	r->skip = mpa_trailer_size(s->ulpdu);
+	if (len >= BULK)
+		r->bulk = BULK_LASTS;
+	else if (r->bulk > 0)
+		r->bulk--;
 	r->open = !s->last;
 	r->open_stag = s->stag;
 	r->open_to = s->to + len;
@@ -331,14 +336,24 @@ digest_buffer(struct iwarp_conn *c, size_t *have)
 	memmove(buffer, buffer + taken, *have);
 }
 
+/* How much to read into the buffer. Without CRCs, bulk payload is not to land there: where it is
+ * expected, only its header is. */
+static size_t
+room(const struct iwarp_conn *c, size_t have)
+{
+	const struct iwarp_recv *r = &c->recv;
+
+	return !c->crc && (r->left >= BULK || r->bulk > 0) ? AHEAD : IWARP_BUFFER - have;
+}
+
 /* One call. Returns how many bytes it brought, and in *more whether it brought all that was asked
  * for. */
 static size_t
 receive_some(struct iwarp_conn *c, size_t *have, bool *more)
 {
 	struct iwarp_recv *r = &c->recv;
-	size_t direct = r->left, room = direct >= BULK ? AHEAD : IWARP_BUFFER - *have, got, placed;
-	struct iovec iov[2] = {{NULL, 0}, {c->iwarp->buffer + *have, room}};
+	size_t direct = r->left, ahead = room(c, *have), got, placed;
+	struct iovec iov[2] = {{NULL, 0}, {c->iwarp->buffer + *have, ahead}};
 
 	*more = false;
 	if (direct > 0 && !aim(c, &iov[0]))
@@ -349,7 +364,7 @@ receive_some(struct iwarp_conn *c, size_t *have, bool *more)
 	r->to += placed;
 	r->arrived |= placed > 0;
 	*have += got - placed;
-	*more = got == direct + room;
+	*more = got == direct + ahead;
 	return got;
 }
 
