@@ -63,18 +63,19 @@ iwarp_set_state(struct iwarp_conn *c, enum iwarp_state state)
 static void
 hang_up(struct iwarp_conn *c, uint8_t *words, size_t len)
 {
+	int fd = c->fd;
+
+	c->fd = -1;
 	c->io = loop_io_free(c->io);
 	loop_undefer(&c->push);
-	if (c->fd >= 0 && !c->eof)
-		farewell_begin(c->iwarp, c->fd, words, len);
-	else
-		free(words);
-	if (c->fd >= 0 && c->eof)
-		close(c->fd);
-	c->fd = -1;
-	free(c->recv.kept);
-	c->recv.kept = NULL;
-	c->recv.n_kept = 0;
+	recv_keep(c, NULL, 0);
+	if (fd >= 0 && !c->eof) {
+		farewell_begin(c->iwarp, fd, words, len);
+		return;
+	}
+	free(words);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void

@@ -101,8 +101,7 @@ recv_gather(struct iwarp_conn *c, size_t size)
 	return got > 0 ? have + got : 0;
 }
 
-/* ---- operations: each takes an FPDU of which n bytes are there, and returns how many it took ----
- */
+/* ---- operations: n bytes of an FPDU are there; each returns how many it took ---- */
 
 static void
 deny(struct iwarp_conn *c, int error, const uint8_t *fpdu)
@@ -263,8 +262,7 @@ take_segment(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t *f
 	return taken;
 }
 
-/* Without CRCs the header of a tagged segment is enough, otherwise all of the FPDU must be there.
- */
+/* Without CRCs the header of a tagged segment is enough; else all of the FPDU must be there. */
 static size_t
 take_fpdu(struct iwarp_conn *c, const uint8_t *fpdu, size_t n)
 {
@@ -288,22 +286,26 @@ take_fpdu(struct iwarp_conn *c, const uint8_t *fpdu, size_t n)
 	return take_segment(c, &s, fpdu, n);
 }
 
+static size_t
+skip_trailer(struct iwarp_recv *r, size_t n)
+{
+	size_t skipped = r->skip < n ? r->skip : n;
+
+	r->skip -= skipped;
+	return skipped;
+}
+
 /* Returns how many of the n bytes were taken; the rest is the start of an FPDU. */
 static size_t
 digest(struct iwarp_conn *c, const uint8_t *bytes, size_t n)
 {
-	struct iwarp_recv *r = &c->recv;
-	size_t at = 0, taken = 0;
+	size_t at = 0, taken;
 
 	do {
-		taken = r->skip < n - at ? r->skip : n - at;
-		r->skip -= taken;
+		at += skip_trailer(&c->recv, n - at);
+		taken = take_fpdu(c, bytes + at, n - at);
 		at += taken;
-		taken = c->state == CONN_ESTABLISHED && r->skip == 0
-			    ? take_fpdu(c, bytes + at, n - at)
-			    : 0;
-		at += taken;
-	} while (taken > 0 && r->left == 0);
+	} while (taken > 0 && c->recv.left == 0);
 	return at;
 }
 

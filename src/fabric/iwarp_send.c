@@ -16,7 +16,6 @@
 
 #include "config.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
