@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "core/dial.h"
 #include "core/failure.h"
 #include "core/outbound.h"
@@ -253,6 +254,8 @@ dial_lost(struct dial *d, struct outbound *ob, const struct failure *why)
 		snprintf(d->failure.text, sizeof(d->failure.text), "%s (%s)", why->text, d->why);
 	/* Its own word: no other way leads around it. But it may be busy with our other attempt. */
 	if (why->state == TRANSFER_REFUSED && !(why->code == RWP_E_BUSY && any_running(d))) {
+		text_address_port(
+		    d->transfer->view.address, (const struct sockaddr *)&d->candidates[i].address);
 		fail_transfer(d);
 		return;
 	}
