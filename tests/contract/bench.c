@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "contract/bench.h"
+#include "free_port.h"
 #include "loop/loop.h"
 #include "loop/work.h"
 #include "wire/rwp.h"
@@ -38,20 +39,6 @@ bench_mood(const struct fabric_options *options, bool introduce)
 	used_introduce = introduce;
 }
 
-/* Each test has a port of its own: what the one before left in the kernel does not matter. */
-static void
-next_port(void)
-{
-	static uint16_t port = 17471;
-	struct sockaddr_in *v4 = (void *)&used_address;
-	struct sockaddr_in6 *v6 = (void *)&used_address;
-
-	if (used_address.ss_family == AF_INET6)
-		v6->sin6_port = htons(port++);
-	else
-		v4->sin_port = htons(port++);
-}
-
 int
 bench_setup(void **state)
 {
@@ -60,7 +47,8 @@ bench_setup(void **state)
 	const char *detail = NULL;
 
 	assert_non_null(b);
-	next_port();
+	/* What the test before left in the kernel does not matter. */
+	choose_free_port(&used_address);
 	b->ops = used_ops;
 	b->address = used_address;
 	list_init(&b->ends);

@@ -15,6 +15,7 @@
 
 #include "base/crc32c.h"
 #include "fabric/rdmap.h"
+#include "free_port.h"
 
 static void
 on_event(void *arg, const struct fabric_event *e)
@@ -44,19 +45,18 @@ on_event(void *arg, const struct fabric_event *e)
 }
 
 static int
-setup(void **state, bool crc)
+setup(void **state, bool crc, unsigned setup_ms)
 {
-	static uint16_t port = 18471;
-	struct fabric_options options = {.mpa_crc = crc, .setup_ms = 200, .dead_ms = 20000};
+	struct fabric_options options = {.mpa_crc = crc, .setup_ms = setup_ms, .dead_ms = 20000};
 	struct raw *r = calloc(1, sizeof(*r));
 	struct fabric_env env = {.event = on_event, .arg = r, .options = &options};
 	struct sockaddr_in *sin = (void *)&r->address;
 	const char *detail;
 
 	assert_non_null(r);
-	*sin = (struct sockaddr_in){.sin_family = AF_INET,
-	    .sin_port = htons(port++),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	*sin =
+	    (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	choose_free_port(&r->address);
 	r->fd = r->listener = -1;
 	r->memory =
 	    mmap(NULL, RAW_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -71,13 +71,19 @@ setup(void **state, bool crc)
 int
 raw_setup(void **state)
 {
-	return setup(state, true);
+	return setup(state, true, 10000);
+}
+
+int
+raw_setup_hasty(void **state)
+{
+	return setup(state, true, RAW_HASTE_MS);
 }
 
 int
 raw_setup_no_crc(void **state)
 {
-	return setup(state, false);
+	return setup(state, false, 10000);
 }
 
 int

@@ -42,8 +42,11 @@ struct raw {
 	uint8_t *memory;
 };
 
-/* Fixtures; the first demands CRCs, the second does not. Both have a set-up deadline of 200 ms. */
+#define RAW_HASTE_MS 200
+
+/* Fixtures: with CRCs demanded; with RAW_HASTE_MS for the set-up; without CRCs. */
 int raw_setup(void **state);
+int raw_setup_hasty(void **state);
 int raw_setup_no_crc(void **state);
 int raw_teardown(void **state);
 

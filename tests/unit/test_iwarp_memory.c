@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "fabric/fabric.h"
+#include "free_port.h"
 #include "hex.h"
 #include "loop/loop.h"
 
@@ -181,14 +182,16 @@ live(struct loop *loop)
 {
 	struct fabric_options options = {.mpa_crc = true, .setup_ms = 100, .dead_ms = 20000};
 	struct fabric_env env = {.loop = loop, .event = on_event, .options = &options};
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	    .sin_port = htons(18999),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_storage address = {0};
+	struct sockaddr_in *sin = (void *)&address;
 	struct fabric_port *port = NULL;
 	struct fabric *fabric;
 	const char *detail;
 	bool arrived = false;
 
+	*sin =
+	    (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	choose_free_port(&address);
 	if (OPS.open(&env, &fabric, &detail) < 0)
 		return false;
 	if (OPS.listen(fabric, (void *)&address, NULL, NULL, &port) == 0 &&
