@@ -109,9 +109,12 @@ static void
 tick(void *arg)
 {
 	struct poller *poller = arg;
+	bool any;
 
 	poller->due = 0;
-	if (look_again(poller) | look_at_polled(poller))
+	any = look_again(poller);
+	any |= look_at_polled(poller);
+	if (any)
 		activity(poller);
 	if (!list_empty(&poller->again))
 		tick_after(poller, 0);
