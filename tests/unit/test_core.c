@@ -18,49 +18,10 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "fake/fake.h"
 #include "unit/world.h"
 #include "wire/rwp.h"
-
-static void
-quiet(enum log_level level, const char *line)
-{
-	(void)level;
-	(void)line;
-}
-
-static int
-setup(void **state)
-{
-	struct world *w = calloc(1, sizeof(*w));
-
-	fake = FAKE_DEFAULTS;
-	log_set_sink(quiet);
-	*state = w;
-	return w != NULL && world_open(w) == 0 ? 0 : -1;
-}
-
-static int
-teardown(void **state)
-{
-	fake = FAKE_DEFAULTS;
-	world_close(*state);
-	free(*state);
-	world_lines_a = world_lines_b = NULL;
-	return 0;
-}
-
-/* Another configuration for this test. */
-static void
-reopen(struct world *w, const char *lines_a, const char *lines_b)
-{
-	world_close(w);
-	world_lines_a = lines_a;
-	world_lines_b = lines_b;
-	assert_int_equal(world_open(w), 0);
-}
 
 /* ---- what works ---- */
 
@@ -260,7 +221,7 @@ too_big(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	reopen(w, NULL, "[region default]\nsize = 1M\nmax-size = 2M\n");
+	world_reopen(w, NULL, "[region default]\nsize = 1M\nmax-size = 2M\n");
 	world_write(w, &o, "b", 3 << 20);
 	assert_int_equal(o.view.state, TRANSFER_REFUSED);
 	assert_int_equal(o.view.code, RWP_E_SIZE);
@@ -277,7 +238,8 @@ address_not_allowed(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	reopen(w, NULL, "[listen strict]\naddress = 127.0.0.1\nport = 7473\nallow = 10.1.0.0/16\n");
+	world_reopen(
+	    w, NULL, "[listen strict]\naddress = 127.0.0.1\nport = 7473\nallow = 10.1.0.0/16\n");
 	fake.from = (struct sockaddr *)&from;
 	world_write(w, &o, "127.0.0.1:7473", 10);
 	assert_int_equal(o.view.state, TRANSFER_REFUSED);
@@ -341,7 +303,7 @@ too_many_connections(void **state)
 	struct world *w = *state;
 	struct outcome one, two;
 
-	reopen(w, NULL, "[limits]\nconnections = 1\n");
+	world_reopen(w, NULL, "[limits]\nconnections = 1\n");
 	world_write(w, &one, "b", 10);
 	world_write(w, &two, "127.0.0.1:7472", 10);
 	assert_int_equal(two.view.state, TRANSFER_REFUSED);
@@ -355,7 +317,7 @@ memory_budget(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	reopen(
+	world_reopen(
 	    w, NULL, "[region default]\nsize = 1M\nmax-size = 8M\n[limits]\npinned-memory = 8M\n");
 	world_write(w, &o, "b", 6 << 20);
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
@@ -411,7 +373,7 @@ lingers_and_goes(void **state)
 	struct outcome o;
 	int fd;
 
-	reopen(w, NULL, "[region default]\nlinger = 300ms\nkeep = 1\n");
+	world_reopen(w, NULL, "[region default]\nlinger = 300ms\nkeep = 1\n");
 	for (int i = 0; i < 2; i++) {
 		world_write(w, &o, "b", 1000);
 		assert_int_equal(core_disconnect(w->a, "b"), 1);
@@ -449,7 +411,7 @@ idle_connection_closes(void **state)
 	struct status_view v;
 	struct outcome o;
 
-	reopen(w, NULL, "[limits]\nidle = 200ms\n");
+	world_reopen(w, NULL, "[limits]\nidle = 200ms\n");
 	world_write(w, &o, "b", 1000);
 	world_turns(w, 0.6);
 	core_status(w->b, &v);
@@ -458,27 +420,13 @@ idle_connection_closes(void **state)
 	assert_int_equal(v.connections, 0);
 }
 
-/* Starts a long write and stops somewhere in the middle of it. */
-static void
-half_way(struct world *w, struct outcome *o)
-{
-	int fd = world_file(64 << 20);
-
-	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
-	assert_int_equal(world_write_fd(w, o, "b", "long", fd), 0);
-	close(fd);
-	while (o->view.state < TRANSFER_SENDING || o->view.arrived < 2 << 20)
-		loop_turn(w->loop, NSEC_PER_MSEC);
-	assert_false(o->done);
-}
-
 static void
 writer_dies(void **state)
 {
 	struct world *w = *state;
 	struct outcome o;
 
-	half_way(w, &o);
+	world_half_way(w, &o);
 	fake_break(fake_conn(0, 0), FABRIC_CAUSE_PEER);
 	world_wait(w, &o.done, "the end", 5);
 	assert_int_equal(o.view.state, TRANSFER_FAILED);
@@ -497,9 +445,9 @@ link_is_cut(void **state)
 	struct status_view v;
 	struct outcome o;
 
-	reopen(
+	world_reopen(
 	    w, "[limits]\nbeat = 100ms\ndead = 500ms\n", "[limits]\nbeat = 100ms\ndead = 500ms\n");
-	half_way(w, &o);
+	world_half_way(w, &o);
 	fake.cut = true;
 	world_wait(w, &o.done, "the end", 5);
 	assert_int_equal(o.view.state, TRANSFER_FAILED);
@@ -515,7 +463,7 @@ cancelled(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	half_way(w, &o);
+	world_half_way(w, &o);
 	core_write_cancel(o.transfer);
 	world_turns(w, 0.5);
 	assert_false(o.done);
@@ -567,7 +515,7 @@ stops_while_sending(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	half_way(w, &o);
+	world_half_way(w, &o);
 	core_stop(w->a);
 	fake.turn_bytes = 1 << 20;
 	world_wait(w, &o.done, "the running transfer", 20); /* has its time */
@@ -623,7 +571,6 @@ nth_operation_fails(void **state)
 	unsigned failed = 0;
 
 	(void)state;
-	log_set_sink(quiet);
 	for (int later = 0; later < 2; later++)
 		for (unsigned n = 1;; n++) {
 			fake = FAKE_DEFAULTS;
@@ -644,7 +591,6 @@ nth_allocation_fails(void **state)
 	unsigned failed = 0;
 
 	(void)state;
-	log_set_sink(quiet);
 	fake = FAKE_DEFAULTS;
 	for (world_fail_at = 1;; world_fail_at++) {
 		failed += !scenario();
@@ -654,8 +600,6 @@ nth_allocation_fails(void **state)
 	world_fail_at = 0;
 	assert_true(failed > 10);
 }
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int
 main(void)

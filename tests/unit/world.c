@@ -3,26 +3,21 @@
 #include "config.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/crc32c.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "fake/fake.h"
 #include "unit/world.h"
 
 const char *world_lines_a, *world_lines_b;
+bool world_two_fabrics;
 unsigned world_fail_at, world_allocations;
-
-static const struct fabric_ops *const FABRICS[] = {&fabric_fake, NULL};
 
 /* ---- allocations ---- */
 
@@ -52,7 +47,49 @@ __wrap_calloc(size_t n, size_t size)
 	return may_allocate() ? __real_calloc(n, size) : NULL;
 }
 
+/* ---- fabrics ---- */
+
+/* The fake under another name. */
+static struct fabric_ops second;
+
+static int
+second_open(const struct fabric_env *env, struct fabric **ret, const char **detail)
+{
+	int error = fabric_fake.open(env, ret, detail);
+
+	if (error == 0)
+		(*ret)->ops = &second;
+	return error;
+}
+
+static void
+second_describe(struct fabric_conn *conn, struct fabric_info *ret)
+{
+	fabric_fake.describe(conn, ret);
+	ret->fabric = second.name;
+}
+
+static const struct fabric_ops *const *
+fabrics(void)
+{
+	static const struct fabric_ops *const ONE[] = {&fabric_fake, NULL};
+	static const struct fabric_ops *const TWO[] = {&fabric_fake, &second, NULL};
+
+	second = fabric_fake;
+	second.name = "verbs"; /* one of those that a configuration can name */
+	second.open = second_open;
+	second.describe = second_describe;
+	return world_two_fabrics ? TWO : ONE;
+}
+
 /* ---- opening and closing ---- */
+
+static void
+quiet(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
 
 static struct conf *
 make_conf(const char *name, unsigned port, const char *lines)
@@ -80,6 +117,8 @@ on_arrived(void *arg, const struct region_view *region)
 
 	(void)region;
 	w->arrivals++;
+	if (w->on_arrival != NULL)
+		w->on_arrival(w);
 }
 
 static void
@@ -88,26 +127,33 @@ on_stopped(void *arg)
 	*(bool *)arg = true;
 }
 
+static void
+on_stopped_b(void *arg)
+{
+	((struct world *)arg)->stopped_b = true;
+}
+
 static int
-open_core(struct world *w, const struct conf *conf, bool *stopped, struct core **ret)
+open_core(
+    struct world *w, const struct conf *conf, const struct observer *observer, struct core **ret)
 {
 	struct core_env env = {.loop = w->loop,
 	    .source = w->work,
 	    .store = w->work,
-	    .resolve = w->work,
-	    .fabrics = FABRICS};
-	struct observer observer = {.arg = stopped, .stopped = on_stopped};
+	    .resolve = w->resolve,
+	    .fabrics = fabrics()};
 
-	if (conf == w->conf_b)
-		observer = (struct observer){.arg = w, .arrived = on_arrived};
-	return core_new(&env, conf, &observer, ret);
+	return core_new(&env, conf, observer, ret);
 }
 
 int
 world_open(struct world *w)
 {
+	const struct observer a = {.arg = &w->stopped_a, .stopped = on_stopped};
+	const struct observer b = {.arg = w, .arrived = on_arrived, .stopped = on_stopped_b};
 	int error;
 
+	log_set_sink(quiet);
 	memset(w, 0, sizeof(*w));
 	w->conf_a = make_conf("a", 7471, world_lines_a);
 	w->conf_b = make_conf("b", 7472, world_lines_b);
@@ -117,39 +163,41 @@ world_open(struct world *w)
 	if (error == 0)
 		error = work_new(w->loop, "test", 2, &w->work);
 	if (error == 0)
-		error = open_core(w, w->conf_a, &w->stopped_a, &w->a);
+		error = work_new(w->loop, "resolve", 2, &w->resolve);
 	if (error == 0)
-		error = open_core(w, w->conf_b, &w->stopped_b, &w->b);
+		error = open_core(w, w->conf_a, &a, &w->a);
+	if (error == 0)
+		error = open_core(w, w->conf_b, &b, &w->b);
 	return error;
 }
 
-/* b's observer is the world, so its end is seen by its emptiness. */
 static bool
 is_empty(const struct core *core)
 {
 	struct status_view v;
 
-	if (core == NULL)
-		return true;
 	core_status(core, &v);
 	return v.connections == 0 && v.regions == 0 && v.transfers == 0 && v.memory_used == 0;
+}
+
+static bool
+has_stopped(const struct core *core, bool stopped)
+{
+	assert_true(core == NULL || !stopped || is_empty(core));
+	return core == NULL || stopped;
 }
 
 void
 world_stop(struct world *w)
 {
-	uint64_t until = loop_now() + 30 * NSEC_PER_SEC;
-
 	for (int i = 0; i < 2; i++) { /* the second call does not wait for transfers */
 		if (w->a != NULL)
 			core_stop(w->a);
 		if (w->b != NULL)
 			core_stop(w->b);
 	}
-	while (!is_empty(w->a) || !is_empty(w->b) || work_pending(w->work) > 0) {
-		loop_turn(w->loop, NSEC_PER_MSEC);
-		assert_true(loop_now() < until);
-	}
+	WORLD_UNTIL(w, has_stopped(w->a, w->stopped_a) && has_stopped(w->b, w->stopped_b));
+	WORLD_UNTIL(w, work_pending(w->work) == 0);
 	for (int i = 0; i < 10; i++) /* what is buried and late */
 		loop_turn(w->loop, NSEC_PER_MSEC);
 }
@@ -157,9 +205,12 @@ world_stop(struct world *w)
 void
 world_close(struct world *w)
 {
+	memset(w->writes, 0, sizeof(w->writes));
+	w->on_arrival = NULL;
 	if (w->work != NULL)
 		world_stop(w);
 	counting = false;
+	work_free(w->resolve); /* as the daemon does: look-ups end before the core */
 	core_free(w->a);
 	core_free(w->b);
 	work_free(w->work);
@@ -167,6 +218,48 @@ world_close(struct world *w)
 	conf_free(w->conf_a);
 	conf_free(w->conf_b);
 	memset(w, 0, sizeof(*w));
+}
+
+void
+world_reload(struct world *w, struct core *core, const char *lines)
+{
+	struct conf **conf = core == w->a ? &w->conf_a : &w->conf_b;
+	struct conf *fresh =
+	    core == w->a ? make_conf("a", 7471, lines) : make_conf("b", 7472, lines);
+
+	core_reload(core, fresh);
+	conf_free(*conf);
+	*conf = fresh;
+}
+
+int
+world_setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	fake = FAKE_DEFAULTS;
+	*state = w;
+	return w != NULL && world_open(w) == 0 ? 0 : -1;
+}
+
+int
+world_teardown(void **state)
+{
+	fake = FAKE_DEFAULTS;
+	world_close(*state);
+	free(*state);
+	world_lines_a = world_lines_b = NULL;
+	world_two_fabrics = false;
+	return 0;
+}
+
+void
+world_reopen(struct world *w, const char *lines_a, const char *lines_b)
+{
+	world_close(w);
+	world_lines_a = lines_a;
+	world_lines_b = lines_b;
+	assert_int_equal(world_open(w), 0);
 }
 
 /* ---- waiting ---- */
@@ -197,20 +290,41 @@ world_turns(struct world *w, double seconds)
 static void
 on_update(void *arg, const struct transfer_view *view)
 {
-	struct outcome *o = arg;
+	struct world_write *write = arg;
+	struct outcome *o = write->outcome;
 
+	if (o == NULL)
+		return;
 	o->view = *view;
 	o->updates++;
 	o->done = view->state >= TRANSFER_ARRIVED;
+	if (o->done)
+		write->outcome = NULL;
+}
+
+static struct world_write *
+free_write(struct world *w)
+{
+	for (unsigned i = 0; i < WORLD_WRITES; i++)
+		if (w->writes[i].outcome == NULL)
+			return &w->writes[i];
+	fail_msg("more than %d writes at once", WORLD_WRITES);
+	return NULL;
 }
 
 int
 world_write_request(struct world *w, struct outcome *o, struct write_request request)
 {
+	struct world_write *write = free_write(w);
+	int error;
+
 	memset(o, 0, sizeof(*o));
 	request.update = on_update;
-	request.arg = o;
-	return core_write(w->a, &request, &o->transfer, o->error, sizeof(o->error));
+	request.arg = write;
+	error = core_write(w->a, &request, &o->transfer, o->error, sizeof(o->error));
+	if (error == 0)
+		write->outcome = o;
+	return error;
 }
 
 int
@@ -255,6 +369,18 @@ world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size)
 }
 
 void
+world_half_way(struct world *w, struct outcome *o)
+{
+	int fd = world_file(64 << 20);
+
+	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
+	assert_int_equal(world_write_fd(w, o, "b", "long", fd), 0);
+	close(fd);
+	WORLD_UNTIL(w, o->view.state >= TRANSFER_SENDING && o->view.arrived >= 2 << 20);
+	assert_false(o->done);
+}
+
+void
 world_check(struct world *w, uint64_t size)
 {
 	struct region_view v;
@@ -278,10 +404,19 @@ world_check(struct world *w, uint64_t size)
 }
 
 unsigned
-world_regions(struct world *w)
+world_regions(const struct world *w)
 {
 	struct status_view v;
 
 	core_status(w->b, &v);
 	return v.regions;
+}
+
+unsigned
+world_connections(const struct core *core)
+{
+	struct status_view v;
+
+	core_status(core, &v);
+	return v.connections;
 }
