@@ -17,7 +17,7 @@
 #include "rwctl/interrupt.h"
 #include "rwctl/pump.h"
 
-#define SYSTEM_SOCKET "/run/rwriter/io.rwriter"
+#define SYSTEM_SOCKET RUNSTATEDIR "/rwriter/io.rwriter"
 #define USER_SOCKET   "rwriter/io.rwriter" /* under $XDG_RUNTIME_DIR */
 
 #define ANSWER_TIMEOUT_MS 30000 /* of calls that the daemon answers at once */
