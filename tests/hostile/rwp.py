@@ -286,8 +286,9 @@ class Writer:
 
     def begin(self, length=None, name="file", **changes):
         self.transfer += 1
+        tlvs = changes.pop("tlvs", {NAME: name, LENGTH: length})
         fields = {"transfer": self.transfer, "grant": self.grant[GENERATION]}
-        self.put(BEGIN, {NAME: name, LENGTH: length}, **fields | changes)
+        self.put(BEGIN, tlvs, **fields | changes)
 
     def data(self, offset, payload, **changes):
         self.write_region(offset, payload)

@@ -200,7 +200,7 @@ def test_unknown_records_are_skipped(stranger):
 def test_abort(stranger):
     stranger.begin()
     stranger.data(0, b"half of it")
-    stranger.put(rwp.ABORT, transfer=stranger.transfer, grant=stranger.grant[rwp.GENERATION])
+    stranger.put(rwp.ABORT, transfer=stranger.transfer)
     r, words = stranger.result()
     assert r.length == words[rwp.CODE] == rwp.ABORTED
     stranger.one(HELLO)

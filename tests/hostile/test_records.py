@@ -50,9 +50,8 @@ def fails(writer, code, goes_on=True):
 
 @pytest.mark.parametrize("type", [*range(rwp.BEGIN, rwp.BYE), rwp.GRANT, rwp.RESULT, 0])
 def test_something_before_hello(fresh, type):
-    """The target writes nothing before the first valid record: it just ends."""
     fresh.put(type, {rwp.NAME: "x"}, transfer=1, grant=1)
-    ends_in_order(fresh)
+    is_told(fresh, rwp.PROTOCOL)
 
 
 def echo(writer, boot_id=None, generation=None):
@@ -128,7 +127,6 @@ BAD_HELLO_TLVS = {
     "no ECHO": lambda good: without(good, rwp.ECHO),
     "twice": lambda good: encode(good) + rwp.tlv(rwp.SIZE_TLV, 0),
     "type 0": lambda good: encode(good) + rwp.raw_tlv(0, b"1234"),
-    "unknown, must be understood": lambda good: encode(good) + rwp.raw_tlv(0x8000 | 999, b"1234"),
     "padding": lambda good: encode(good) + rwp.raw_tlv(999, b"1")[:-1] + b"x",
     "beyond the end": lambda good: encode(good) + rwp.raw_tlv(999, b"1234", length=2000),
     "just beyond the end": lambda good: encode(good) + rwp.raw_tlv(999, b"1234", length=5),
@@ -154,6 +152,13 @@ def put_hello(writer, blob, **fields):
 @pytest.mark.parametrize("case", BAD_HELLO_TLVS)
 def test_bad_tlvs(fresh, case):
     put_hello(fresh, rwp.blob(rwp.HELLO, 1, BAD_HELLO_TLVS[case](hello_tlvs(fresh))))
+    is_told(fresh, rwp.PROTOCOL)
+
+
+def test_tlv_that_must_be_understood(fresh):
+    put_hello(fresh, rwp.blob(rwp.HELLO, 1, encode(hello_tlvs(fresh)) + rwp.raw_tlv(0x8000 | 999, b"1234")))
+    r, words = fresh.get()
+    assert (r.type, words[rwp.CODE]) == (rwp.DENY, rwp.UNSUPPORTED)
     ends_in_order(fresh)
 
 
@@ -162,14 +167,12 @@ def test_unknown_tlvs_are_skipped(fresh):
     assert fresh.get()[0].type == rwp.GRANT
 
 
-@pytest.mark.parametrize("header", ["kind", "flags", "length", "seq"])
-def test_bad_header_of_a_blob(fresh, header):
-    fields = {"kind": 1, "flags": 0, "length": None, "seq": 1} | {header: 2}
+@pytest.mark.parametrize("offset", [0, 4, 8], ids=["kind", "length", "seq"])
+def test_bad_header_of_a_blob(fresh, offset):
     blob = bytearray(rwp.blob(rwp.HELLO, 1, hello_tlvs(fresh)))
-    length = len(blob) if fields["length"] is None else fields["length"]
-    struct.pack_into("<HHIQ", blob, 0, fields["kind"], fields["flags"], length, fields["seq"])
+    blob[offset] += 8
     put_hello(fresh, bytes(blob))
-    ends_in_order(fresh)
+    is_told(fresh, rwp.PROTOCOL)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +193,7 @@ def test_bad_header_of_a_blob(fresh, header):
     ids=lambda fields: " ".join(f"{key} {value}" for key, value in fields.items()),
 )
 def test_bad_place_of_a_blob(fresh, fields):
+    """The target writes nothing before the first valid record: it just ends."""
     put_hello(fresh, rwp.blob(rwp.HELLO, 1, hello_tlvs(fresh)), **fields)
     ends_in_order(fresh)
 
@@ -281,7 +285,7 @@ def test_record_in_another_slot_is_not_seen(granted):
 
 
 @pytest.mark.parametrize("distance", [-1, 1])
-@pytest.mark.parametrize("type", ["one", "begin", "data", "end", "abort"])
+@pytest.mark.parametrize("type", ["one", "begin", "data", "end"])
 def test_other_grant(granted, type, distance):
     grant = granted.grant[rwp.GENERATION] + distance
     if type == "one":
@@ -293,8 +297,6 @@ def test_other_grant(granted, type, distance):
         granted.data(0, DATA, **{"grant": grant} if type == "data" else {})
         if type == "end":
             granted.end(DATA, grant=grant)
-        elif type == "abort":
-            granted.put(rwp.ABORT, transfer=1, grant=grant)
     is_told(granted, rwp.PROTOCOL)
 
 
@@ -341,9 +343,8 @@ def test_part_of_another_transfer(open_transfer, number):
         {rwp.NAME: "x" * 256},
         {rwp.NAME: "a\nb"},
         {rwp.NAME: "x", rwp.Tlv(49, "<I"): 1},
-        {rwp.NAME: "x", rwp.Tlv(0x8000 | 500, "text"): "?"},
     ],
-    ids=["name of 256", "name of two lines", "length of 4 bytes", "not understood"],
+    ids=["name of 256", "name of two lines", "length of 4 bytes"],
 )
 @pytest.mark.parametrize("type", [rwp.BEGIN, rwp.ONE], ids=["begin", "one"])
 def test_description(granted, type, tlvs):
@@ -352,6 +353,19 @@ def test_description(granted, type, tlvs):
         granted.write_region(0, DATA)
     granted.put(type, tlvs, transfer=1, grant=granted.grant[rwp.GENERATION], **length)
     is_told(granted, rwp.PROTOCOL)
+
+
+@pytest.mark.parametrize("type", ["one", "begin"])
+def test_description_that_must_be_understood(granted, type):
+    tlvs = {rwp.NAME: "x", rwp.Tlv(0x8000 | 500, "text"): "?"}
+    if type == "one":
+        granted.one(DATA, tlvs=tlvs)
+        fails(granted, rwp.UNSUPPORTED)
+    else:
+        granted.begin(tlvs=tlvs)
+        fails(granted, rwp.UNSUPPORTED, goes_on=False)
+        granted.end(b"")
+        still_works(granted)
 
 
 def test_name_may_be_absent(granted):

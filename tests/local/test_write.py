@@ -126,11 +126,13 @@ class Stream:
         theirs.close()
 
     def finish(self):
-        self.input.close()
+        """shutdown() is the end of the bytes; close() alone would mean that there should have been more."""
+        self.input.shutdown(socket.SHUT_WR)
         answer = b""
         while not answer.endswith(b"\0"):
             answer += self.control.recv(65536)
         self.control.close()
+        self.input.close()
         return json.loads(answer[:-1])["parameters"]["transfer"]
 
 
