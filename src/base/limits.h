@@ -20,7 +20,7 @@
 #define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */
 #define LIMIT_WRITE          (UINT64_C(1) << 30)  /* bytes of one work request, device permitting */
 #define LIMIT_STAGING_CHUNKS 8                    /* segments read ahead per connection */
-#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes checksummed on the loop; else a job */
+#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes fetched to be checksummed on the loop */
 
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256

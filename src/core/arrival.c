@@ -43,9 +43,12 @@ arrival_init(struct arrival *a, struct channel *ch, struct region *region, const
     void (*idle)(struct arrival *a))
 {
 	int error = loop_timer_new(ch->core->env.loop, verify, a, &a->again);
+	struct fabric_info info;
 
 	if (error < 0)
 		return error;
+	ch->conn->fabric->ops->describe(ch->conn, &info);
+	a->inline_max = info.polled ? LIMIT_INLINE_VERIFY : LIMIT_SEGMENT;
 	a->channel = ch;
 	a->region = region;
 	a->sink = sink;
@@ -159,7 +162,7 @@ verify(void *arg)
 {
 	struct arrival *a = arg;
 
-	if (a->record.length <= LIMIT_INLINE_VERIFY) {
+	if (a->record.length <= a->inline_max) {
 		channel_hold(a->channel);
 		run_crc(&a->job);
 		verified(&a->job);

@@ -5,7 +5,9 @@
  *        verifying              each DATA, and ONE
  *   open > failed > none        RESULT is sent at once; until END or ABORT records are skipped
  *
- * Checksums of bulk are jobs; while one runs the owner takes no further records (arrival_busy).
+ * Checksums of bulk are jobs; while one runs the owner takes no further records (arrival_busy). But
+ * what this process has placed itself is still in the cache of the processor that the loop is on:
+ * there it takes less time than fetching it into another's, so that is checked at once.
  */
 
 #pragma once
@@ -37,6 +39,7 @@ struct arrival {
 	uint64_t received;        /* bytes verified */
 	uint32_t crc;             /* of them */
 	struct rwp_record record; /* being verified */
+	uint64_t inline_max;      /* bytes checksummed on the loop; else a job */
 	struct job job;
 	uint32_t job_crc;
 	uint64_t progress; /* grows with all that a transfer needs: beginnings, verified bytes,
