@@ -123,7 +123,8 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 	if (in->state >= INBOUND_ENDING)
 		return;
 	log_info("connection from %s: ended: %s", in->peer, text);
-	if (in->region != NULL)
+	/* Otherwise the writer hears why before its writes fail (protocol rule 11). */
+	if (in->region != NULL && (code == RWP_E_RELEASED || code == RWP_E_PROTOCOL))
 		region_revoke(in->region);
 	/* The target says nothing before the writer's first record: iWARP (protocol rule 4). */
 	if (in->channel.in.next_seq > 1 && code != 0) {
