@@ -26,7 +26,7 @@ setup(void **state)
 	struct sockaddr_storage sa;
 
 	fake = FAKE_DEFAULTS;
-	assert_int_equal(text_parse_address("10.0.0.2", 0, &sa), 0);
+	assert_int_equal(text_parse_address("127.0.0.1", 0, &sa), 0);
 	bench_use(&fabric_fake, &sa);
 	return bench_setup(state);
 }
