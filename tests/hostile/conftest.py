@@ -25,6 +25,18 @@ def connect(target):
 
 
 @pytest.fixture
+def fresh(connect):
+    """Connected, nothing said yet."""
+    return connect(name="stranger")
+
+
+@pytest.fixture
+def granted(fresh):
+    fresh.hello()
+    return fresh
+
+
+@pytest.fixture
 def stranger(connect):
     """A writer in whose region something has arrived."""
     writer = connect(name="stranger")
@@ -65,9 +77,9 @@ def ends_in_order(writer):
     assert writer.connection.last_words() is None
 
 
-def is_told(writer, code):
-    """NOTICE with that code, then the end."""
+def is_told(writer, code, type=rwp.NOTICE):
+    """NOTICE, or DENY, with that code, then the end."""
     r, words = writer.get()
-    assert (r.type, words[rwp.CODE]) == (rwp.NOTICE, code), words[rwp.TEXT]
+    assert (r.type, words[rwp.CODE]) == (type, code), words[rwp.TEXT]
     assert words[rwp.HOST] == "b" and words[rwp.TEXT]
     ends_in_order(writer)
