@@ -38,6 +38,14 @@ begin_on_reused(struct world *w, struct outcome *o)
 	assert_int_equal(o->view.arrived, 0);
 }
 
+/* Some of it has arrived; the rest never will, unless it is made to go faster. */
+static void
+half_way(struct world *w, struct outcome *o)
+{
+	world_half_way(w, o);
+	fake.turn_bytes = 8;
+}
+
 static void
 fails_with(struct world *w, struct outcome *o, const char *text)
 {
@@ -119,7 +127,7 @@ target_drains(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	world_half_way(w, &o);
+	half_way(w, &o);
 	core_stop(w->b);
 	world_turns(w, 0.1);
 	assert_false(w->stopped_b);
@@ -138,8 +146,7 @@ target_drains_for_a_while(void **state)
 	uint64_t began;
 
 	world_reopen(w, NULL, "[limits]\nstop = 300ms\n");
-	world_half_way(w, &o);
-	fake.turn_bytes = 8;
+	half_way(w, &o);
 	began = loop_now();
 	core_stop(w->b);
 	fails_with(w, &o, "ended the connection: the daemon stops");
@@ -157,7 +164,7 @@ draining_target_takes_no_more(void **state)
 
 	world_reopen(w, TWO_NAMES, NULL);
 	world_write(w, &late, "c", 10);
-	world_half_way(w, &running);
+	half_way(w, &running);
 	core_stop(w->b);
 	world_turns(w, 0.1);
 	begin(w, &late, "c", 10);
@@ -180,7 +187,7 @@ draining_target_refuses_what_comes(void **state)
 
 	world_reopen(w, TWO_NAMES, NULL);
 	world_write(w, &late, "c", 10);
-	world_half_way(w, &running);
+	half_way(w, &running);
 	begin(w, &late, "c", 10);
 	core_stop(w->b);
 	WORLD_UNTIL(w, late.done);
