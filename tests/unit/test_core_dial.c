@@ -4,15 +4,12 @@
 
 #include "config.h"
 
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "fake/fake.h"
 #include "unit/world.h"
 #include "wire/rwp.h"
@@ -83,15 +80,6 @@ teardown(void **state)
 /* ---- */
 
 static void
-begin(struct world *w, struct outcome *o, const char *peer)
-{
-	int fd = world_file(10);
-
-	assert_int_equal(world_write_fd(w, o, peer, "file", fd), 0);
-	close(fd);
-}
-
-static void
 arrives(struct world *w, const char *peer)
 {
 	struct outcome o;
@@ -132,7 +120,7 @@ asking(struct core *core)
 static void
 write_with_a_slow_start(struct world *w, struct outcome *o)
 {
-	begin(w, o, "b");
+	world_begin(w, o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(A_FAKE, 0) != NULL);
 	fake.late_mem = 1000; /* turns for b's areas, each of half a millisecond or more */
 	WORLD_UNTIL(w, world_connections(w->b) == 1);
@@ -155,7 +143,7 @@ second_fabric_wins(void **state)
 
 	with_two_fabrics(w, NULL, NULL);
 	fake.cut = true; /* swallows the first request */
-	begin(w, &o, "b");
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, asking(w->a) == 1);
 	assert_null(fake_conn(A_VERBS, 0));
 	fake.cut = false;
@@ -170,7 +158,7 @@ second_fabric_wins(void **state)
 
 	core_disconnect(w->a, "b");
 	WORLD_UNTIL(w, world_connections(w->a) == 0);
-	begin(w, &o, "b");
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(A_VERBS, 0) != NULL); /* remembered */
 	assert_null(fake_conn(A_FAKE, 0));
 	WORLD_UNTIL(w, o.done);
@@ -201,7 +189,7 @@ nobody_answers(void **state)
 
 	with_two_fabrics(w, "[limits]\nsetup = 3s\n", NULL);
 	fake.cut = true;
-	begin(w, &o, "b");
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(A_VERBS, 0) != NULL);
 	WORLD_UNTIL(w, fake_conn(A_FAKE, 0) == NULL);
 	assert_true(loop_now() - began >= 2 * NSEC_PER_SEC);
@@ -222,7 +210,7 @@ no_grant(void **state)
 	struct outcome o;
 
 	with_two_fabrics(w, "[limits]\nsetup = 2500ms\n", NULL);
-	begin(w, &o, "b");
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, world_regions(w) == 1); /* HELLO has come */
 	fake.cut = true;
 	WORLD_UNTIL(w, o.done);
@@ -243,11 +231,8 @@ reject_is_final(void **state)
 	with_two_fabrics(
 	    w, NULL, "[listen strict]\naddress = 127.0.0.1\nport = 7473\nallow = 10.1.0.0/16\n");
 	fake.from = (struct sockaddr *)&from;
-	begin(w, &o, "127.0.0.1:7473");
-	while (!o.done) {
-		loop_turn(w->loop, NSEC_PER_MSEC);
-		assert_null(fake_conn(A_VERBS, 0));
-	}
+	world_begin(w, &o, "127.0.0.1:7473", 10);
+	WORLD_UNTIL(w, o.done || fake_conn(A_VERBS, 0) != NULL);
 	assert_int_equal(o.view.state, TRANSFER_REFUSED);
 	assert_int_equal(o.view.code, RWP_E_ADDRESS);
 }
@@ -356,8 +341,8 @@ stuck_names(void **state)
 	struct outcome o[2];
 
 	set(&names_stuck, true);
-	begin(w, &o[0], "slow.test:7472");
-	begin(w, &o[1], "slow.test:1");
+	world_begin(w, &o[0], "slow.test:7472", 10);
+	world_begin(w, &o[1], "slow.test:1", 10);
 	arrives(w, "b");
 	assert_false(o[0].done || o[1].done);
 	set(&names_stuck, false);
@@ -398,7 +383,7 @@ reload_moves_the_peer(void **state)
 
 	with_two_fabrics(w, "[peer c]\naddress = 127.0.0.1\nport = 7472\n", NULL);
 	fake.cut = true; /* swallows the first request */
-	begin(w, &o, "c");
+	world_begin(w, &o, "c", 10);
 	WORLD_UNTIL(w, asking(w->a) == 1);
 	fake.cut = false;
 	world_reload(w, w->a, "[peer c]\naddress = 127.0.0.1\nport = 9999\n");
@@ -420,7 +405,7 @@ reload_drops_the_peer(void **state)
 
 	set(&names_stuck, true);
 	world_reopen(w, "[peer c]\naddress = slow.test\nport = 7472\n", NULL);
-	begin(w, &o, "c");
+	world_begin(w, &o, "c", 10);
 	world_turns(w, 0.05);
 	world_reload(w, w->a, NULL);
 	set(&names_stuck, false);

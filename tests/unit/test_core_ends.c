@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "fake/fake.h"
@@ -18,22 +17,13 @@
 static const char TWO_NAMES[] = "[peer c]\naddress = 127.0.0.1\nport = 7472\n"
 				"[peer d]\naddress = 127.0.0.1\nport = 7472\n";
 
-static void
-begin(struct world *w, struct outcome *o, const char *peer, uint64_t size)
-{
-	int fd = world_file(size);
-
-	assert_int_equal(world_write_fd(w, o, peer, "file", fd), 0);
-	close(fd);
-}
-
 /* A transfer on a connection that has carried another before, of which nothing has arrived. */
 static void
 begin_on_reused(struct world *w, struct outcome *o)
 {
 	world_write(w, o, "b", 100000);
 	fake.turn_bytes = 8;
-	begin(w, o, "b", TOO_LONG);
+	world_begin(w, o, "b", TOO_LONG);
 	WORLD_UNTIL(w, o->view.state == TRANSFER_SENDING);
 	assert_int_equal(o->view.arrived, 0);
 }
@@ -82,7 +72,7 @@ stop_while_dialling(void **state)
 	world_two_fabrics = true;
 	world_reopen(w, NULL, NULL);
 	fake.cut = true;
-	begin(w, &o, "b", 10);
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(0, 0) != NULL);
 	core_stop(w->a);
 	core_stop(w->a);
@@ -99,7 +89,7 @@ stop_lets_a_dial_finish(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	begin(w, &o, "b", 100000);
+	world_begin(w, &o, "b", 100000);
 	core_stop(w->a);
 	WORLD_UNTIL(w, o.done);
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
@@ -167,7 +157,7 @@ draining_target_takes_no_more(void **state)
 	half_way(w, &running);
 	core_stop(w->b);
 	world_turns(w, 0.1);
-	begin(w, &late, "c", 10);
+	world_begin(w, &late, "c", 10);
 	WORLD_UNTIL(w, late.done);
 	assert_int_equal(late.view.state, TRANSFER_FAILED);
 	assert_string_equal(late.view.text, "nobody listens there");
@@ -188,7 +178,7 @@ draining_target_refuses_what_comes(void **state)
 	world_reopen(w, TWO_NAMES, NULL);
 	world_write(w, &late, "c", 10);
 	half_way(w, &running);
-	begin(w, &late, "c", 10);
+	world_begin(w, &late, "c", 10);
 	core_stop(w->b);
 	WORLD_UNTIL(w, late.done);
 	assert_int_equal(late.view.state, TRANSFER_FAILED);
@@ -221,7 +211,7 @@ disconnect_ends_dials(void **state)
 	struct outcome o;
 
 	fake.cut = true;
-	begin(w, &o, "b", 10);
+	world_begin(w, &o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(0, 0) != NULL);
 	assert_int_equal(core_disconnect(w->a, "127.0.0.1"), 1); /* by its address */
 	fake.cut = false;
@@ -312,7 +302,7 @@ cancel_after_some_turns(void **state)
 	struct outcome o;
 
 	for (int turns = 0; turns < 40; turns++) {
-		begin(w, &o, "b", 200000);
+		world_begin(w, &o, "b", 200000);
 		for (int i = 0; i < turns && !o.done; i++)
 			loop_turn(w->loop, NSEC_PER_MSEC);
 		if (!o.done)
@@ -381,7 +371,7 @@ write_another(void *arg, const struct transfer_view *view)
 {
 	(void)arg;
 	if (view->state == TRANSFER_ARRIVED)
-		begin(chain.w, &chain.next, "b", 2000);
+		world_begin(chain.w, &chain.next, "b", 2000);
 }
 
 /* The next write is begun in the last update of the one before. */

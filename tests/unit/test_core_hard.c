@@ -4,8 +4,6 @@
 
 #include "config.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,15 +61,6 @@ teardown(void **state)
 }
 
 /* ---- */
-
-static void
-begin(struct world *w, struct outcome *o, const char *peer, uint64_t size)
-{
-	int fd = world_file(size);
-
-	assert_int_equal(world_write_fd(w, o, peer, "file", fd), 0);
-	close(fd);
-}
 
 static void
 arrives(struct world *w, const char *peer, uint64_t size)
@@ -152,7 +141,7 @@ stuck_read(void **state)
 
 	world_reopen(w, "[limits]\nstall = 300ms\n", NULL);
 	set(&reads_stuck, true);
-	begin(w, &o, "b", 1000);
+	world_begin(w, &o, "b", 1000);
 	fails_with(w, &o, "no progress for 0.3 s");
 	set(&reads_stuck, false);
 	arrives(w, "b", 1000);
@@ -253,7 +242,7 @@ damaged_payload(void **state)
 	arrives(w, "b", 10);
 	ob = container_of(writer_end(), struct outbound, channel);
 	fake.turn_bytes = 8; /* slow enough to be caught on the way */
-	begin(w, &o, "b", 60000);
+	world_begin(w, &o, "b", 60000);
 	WORLD_UNTIL(w, o.view.state == TRANSFER_CONFIRMING);
 	assert_int_equal(ob->sender.chunks[0].state, CHUNK_SENT);
 	ob->sender.chunks[0].read.buf[59999] ^= 1;

@@ -359,23 +359,26 @@ world_file(uint64_t size)
 }
 
 void
-world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size)
+world_begin(struct world *w, struct outcome *o, const char *peer, uint64_t size)
 {
 	int fd = world_file(size);
 
 	assert_int_equal(world_write_fd(w, o, peer, "file", fd), 0);
 	close(fd);
+}
+
+void
+world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size)
+{
+	world_begin(w, o, peer, size);
 	world_wait(w, &o->done, "the end of a write", 20);
 }
 
 void
 world_half_way(struct world *w, struct outcome *o)
 {
-	int fd = world_file(64 << 20);
-
 	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
-	assert_int_equal(world_write_fd(w, o, "b", "long", fd), 0);
-	close(fd);
+	world_begin(w, o, "b", 64 << 20);
 	WORLD_UNTIL(w, o->view.state >= TRANSFER_SENDING && o->view.arrived >= 2 << 20);
 	assert_false(o->done);
 }

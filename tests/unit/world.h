@@ -81,7 +81,8 @@ void world_turns(struct world *w, double seconds);
 int world_write_request(struct world *w, struct outcome *o, struct write_request request);
 /* Begins to write fd's bytes from a to peer; the outcome comes with o->done. */
 int world_write_fd(struct world *w, struct outcome *o, const char *peer, const char *name, int fd);
-/* Writes a file of this size and pattern and waits for its end. */
+/* Begins to write a file of this size and pattern; world_write() also waits for its end. */
+void world_begin(struct world *w, struct outcome *o, const char *peer, uint64_t size);
 void world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size);
 /* Begins a long write from a to b, slowly, and returns when some of it has arrived. */
 void world_half_way(struct world *w, struct outcome *o);
