@@ -51,25 +51,54 @@ in_flag(const struct area_in *in)
 }
 
 static int
-in_blob(const struct area_in *in, const struct rwp_record *r, uint8_t blob[RWP_BLOB_MAX])
+copy_blob(const struct area_in *in, const struct rwp_record *r, uint8_t blob[RWP_BLOB_MAX])
 {
-	struct rwp_reader reader;
-
 	if (r->blob_len == 0)
 		return 0;
 	if (r->blob_len > RWP_BLOB_MAX || r->blob_off > in->blob_len ||
 	    r->blob_len > in->blob_len - r->blob_off)
 		return -EPROTO;
 	foreign_copy(blob, in->base + rwp_blob_offset(in->ring_log2) + r->blob_off, r->blob_len);
+	return 0;
+}
+
+static bool
+blob_is_whole(const struct rwp_record *r, const uint8_t blob[RWP_BLOB_MAX])
+{
+	struct rwp_reader reader;
+
+	if (r->blob_len == 0)
+		return true;
 	if (rwp_type_name(r->type) ==
 	    NULL) /* of later versions: what its data_crc covers is theirs */
-		return 0;
+		return true;
 	if (r->type == RWP_ONE) /* data_crc is the payload's: the blob carries its own */
-		return rwp_blob_open(&reader, blob, r->blob_len, r->type, r->seq) < 0 ||
-			       rwp_blob_check(&reader) < 0
-			   ? -EBADMSG
-			   : 0;
-	return crc32c(0, blob, r->blob_len) == r->data_crc ? 0 : -EBADMSG;
+		return rwp_blob_open(&reader, blob, r->blob_len, r->type, r->seq) == 0 &&
+		       rwp_blob_check(&reader) == 0;
+	return crc32c(0, blob, r->blob_len) == r->data_crc;
+}
+
+static int
+take_keyless(const struct area_in *in, struct rwp_record *r, uint8_t blob[RWP_BLOB_MAX])
+{
+	int error = rwp_record_decode(in_slot(in), in->next_seq, r);
+
+	if (error == 0)
+		error = copy_blob(in, r, blob);
+	if (error == 0 && !blob_is_whole(r, blob))
+		error = -EBADMSG;
+	return error;
+}
+
+/* The tag speaks of the blob too, so its place is looked at before anything is proved. */
+static int
+take_keyed(const struct area_in *in, struct rwp_record *r, uint8_t blob[RWP_BLOB_MAX])
+{
+	int error = rwp_record_load(in_slot(in), in->next_seq, r);
+
+	if (error == 0 && (copy_blob(in, r, blob) < 0 || !rwp_record_is_signed(r, blob, in->key)))
+		error = -EBADMSG;
+	return error;
 }
 
 int
@@ -81,9 +110,7 @@ area_in_record(struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t
 	error = in_flag(in);
 	if (error < 0)
 		return error;
-	error = rwp_record_decode(in_slot(in), in->next_seq, &r);
-	if (error == 0)
-		error = in_blob(in, &r, blob);
+	error = in->key == NULL ? take_keyless(in, &r, blob) : take_keyed(in, &r, blob);
 	if (error == -EBADMSG) {
 		if (in->suspect_since == 0)
 			in->suspect_since = now;
@@ -105,7 +132,7 @@ area_in_line(struct area_in *in, struct rwp_line *ret)
 	if (flag_load(in->base + RWP_LINE_OFFSET + offsetof(struct rwp_line, beat)) == in->beat)
 		return -EAGAIN;
 	device_read_barrier();
-	if (rwp_line_decode(in->base + RWP_LINE_OFFSET, in->beat, &line) < 0)
+	if (rwp_line_decode_signed(in->base, in->beat, in->key, &line) < 0)
 		return -EAGAIN;
 	in->beat = line.beat;
 	*ret = line;
@@ -197,6 +224,7 @@ area_out_push(struct area_out *out, struct rwp_record *r, const void *blob, uint
     const struct area_payload *payload)
 {
 	struct area_slot *slot;
+	uint8_t *image;
 
 	if (!area_out_room(out, blob_len))
 		return -EAGAIN;
@@ -207,7 +235,10 @@ area_out_push(struct area_out *out, struct rwp_record *r, const void *blob, uint
 		slot->payload = *payload;
 	if (blob_len > 0)
 		push_blob(out, r, blob, blob_len, slot);
-	rwp_record_encode(r, out->image + area_out_offset(out, r->seq));
+	image = out->image + area_out_offset(out, r->seq);
+	rwp_record_encode(r, image);
+	if (out->key != NULL)
+		rwp_record_sign(image, blob, out->key);
 	out->pushed++;
 	return 0;
 }
@@ -216,6 +247,8 @@ void
 area_out_line(struct area_out *out, const struct rwp_line *line)
 {
 	rwp_line_encode(line, out->image + RWP_LINE_OFFSET);
+	if (out->key != NULL)
+		rwp_line_sign(out->image + RWP_LINE_OFFSET, out->key);
 }
 
 static void

@@ -23,12 +23,14 @@ struct area_in {
 	uint64_t next_seq;      /* expected */
 	uint64_t beat;          /* of the last line taken */
 	uint64_t suspect_since; /* flag is there, the rest does not fit yet; 0: no */
+	const uint8_t *key;     /* session key of the tags, borrowed; NULL: they are keyless */
 };
 
 void area_in_init(struct area_in *in, const void *base, size_t size, unsigned ring_log2);
 
 /* The next record and a copy of its blob (not NUL-terminated). -EAGAIN: nothing there (yet);
- * -EBADMSG: damaged for 50 ms; -EPROTO: out of sequence or bad blob place. now: loop_now(). */
+ * -EBADMSG: damaged, or not tagged under the key, for 50 ms; -EPROTO: out of sequence or bad blob
+ * place. now: loop_now(). */
 int area_in_record(
     struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t blob[RWP_BLOB_MAX]);
 
@@ -62,6 +64,7 @@ struct area_out {
 	uint64_t consumed;       /* ... that the peer has taken */
 	uint64_t freed; /* ... whose slot and blob are free again: min(written, consumed) */
 	uint32_t blob_head, blob_used;
+	const uint8_t *key; /* as in area_in, for what is laid out from then on */
 };
 
 /* image: zeroed, borrowed; size: at most what the peer advertised, for what lies beyond is not

@@ -193,6 +193,13 @@ channel_set_remote(struct channel *ch, uint64_t addr, uint32_t rkey)
 	ch->remote_rkey = rkey;
 }
 
+void
+channel_key(struct channel *ch, const uint8_t *in, const uint8_t *out)
+{
+	ch->in.key = in;
+	ch->out.key = out;
+}
+
 /* ---- out: records and lines to the fabric ---- */
 
 static struct fabric_write

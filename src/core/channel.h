@@ -109,6 +109,8 @@ int channel_map_in(struct channel *ch, size_t size, unsigned ring_log2);
 int channel_map_out(struct channel *ch, size_t size, unsigned ring_log2);
 /* Where the peer's area is, from its private data. */
 void channel_set_remote(struct channel *ch, uint64_t addr, uint32_t rkey);
+/* Session keys (borrowed) of the tags of all that comes, and of all that is pushed, from now on. */
+void channel_key(struct channel *ch, const uint8_t *in, const uint8_t *out);
 /* Looks for records from now on. */
 void channel_listen(struct channel *ch);
 /* Beats from now on, and expects them. */

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/text.h"
+#include "wire/auth.h"
 #include "wire/blob.h"
 
 struct tlv {
@@ -21,7 +22,8 @@ tlv_size(size_t value_len)
 	return (sizeof(struct tlv) + value_len + 7) & ~(size_t)7;
 }
 
-#define CHECK_SIZE 8 /* tlv_size(4) */
+#define CHECK_SIZE 8  /* tlv_size(4) */
+#define MAC_SIZE   24 /* tlv_size(AUTH_MAC_SIZE) */
 
 /* ---- building ---- */
 
@@ -115,6 +117,20 @@ rwp_blob_finish(struct rwp_builder *b)
 	return (int)b->len;
 }
 
+uint8_t *
+rwp_blob_add_mac(void *blob, size_t size, int *len)
+{
+	static const uint8_t zeros[AUTH_MAC_SIZE];
+	struct rwp_builder b = {.buf = blob, .size = size, .len = (size_t)*len};
+	uint8_t *value = b.buf + b.len + sizeof(struct tlv);
+
+	rwp_put(&b, RWP_TLV_MAC, zeros, sizeof(zeros));
+	if (b.overflow)
+		return NULL;
+	*len = rwp_blob_finish(&b);
+	return value;
+}
+
 /* ---- reading ---- */
 
 int
@@ -181,6 +197,19 @@ rwp_blob_check(struct rwp_reader *r)
 		return -EBADMSG;
 	r->len -= CHECK_SIZE;
 	return 0;
+}
+
+const uint8_t *
+rwp_blob_find_mac(const void *blob, size_t len, size_t *ret_before)
+{
+	struct rwp_reader last = {.buf = blob, .len = len, .pos = len - MAC_SIZE};
+	struct rwp_item item;
+
+	if (len < sizeof(struct rwp_blob_header) + MAC_SIZE || rwp_blob_next(&last, &item) != 1 ||
+	    item.type != RWP_TLV_MAC || item.len != AUTH_MAC_SIZE)
+		return NULL;
+	*ret_before = len - MAC_SIZE;
+	return item.value;
 }
 
 int

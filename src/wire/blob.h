@@ -96,6 +96,14 @@ int rwp_blob_next(struct rwp_reader *r, struct rwp_item *ret);
 /* Straight after open: verifies the CHECK at the blob's end and takes it off, so that next does not
  * meet it. */
 int rwp_blob_check(struct rwp_reader *r);
+
+/* HELLO and GRANT of a keyed connection end in a MAC over all before it (wire/auth.h). add makes
+ * room for one behind a finished blob of *len bytes: where its value belongs, *len as it is then,
+ * and the header says so too; NULL when it does not fit. find looks at a foreign one: its value,
+ * *ret_before the bytes that it is over; NULL when the last TLV is none. */
+uint8_t *rwp_blob_add_mac(void *blob, size_t size, int *len);
+const uint8_t *rwp_blob_find_mac(const void *blob, size_t len, size_t *ret_before);
+
 /* Little-endian numbers; -EBADMSG unless the value has exactly that size. */
 int rwp_item_u32(const struct rwp_item *i, uint32_t *ret);
 int rwp_item_u64(const struct rwp_item *i, uint64_t *ret);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "wire/auth.h"
 #include "wire/barrier.h"
 #include "wire/rwp.h"
 
@@ -186,6 +187,20 @@ tag_matches(const void *bytes, const uint8_t *tag, size_t size)
 	       !memcmp(tag + sizeof(crc), zeros, size - sizeof(crc));
 }
 
+/* The keyed tag is over the same bytes, as one run, and the blob: a record's run and a line's
+ * differ in length, so that neither passes for the other. */
+static bool
+mac_of(const void *bytes, size_t tag_start, const void *blob, size_t blob_len, const uint8_t *key,
+    void *ret, size_t size)
+{
+	const uint8_t *p = bytes;
+	uint8_t run[RWP_RECORD_SIZE];
+
+	memcpy(run, p, tag_start);
+	memcpy(run + tag_start, p + RWP_RECORD_SIZE - sizeof(uint64_t), sizeof(uint64_t));
+	return auth_tag(key, run, tag_start + sizeof(uint64_t), blob, blob_len, ret, size);
+}
+
 static void
 record_swap(struct rwp_record *r)
 {
@@ -201,16 +216,29 @@ record_swap(struct rwp_record *r)
 }
 
 int
-rwp_record_decode(const void *slot, uint64_t expected_seq, struct rwp_record *ret)
+rwp_record_load(const void *slot, uint64_t expected_seq, struct rwp_record *ret)
 {
 	struct rwp_record r;
 
 	foreign_copy(&r, slot, sizeof(r));
-	if (le64toh(r.seq) != expected_seq)
-		return -EAGAIN;
-	if (!tag_matches(&r, r.tag, sizeof(r.tag)))
-		return -EBADMSG;
 	record_swap(&r);
+	if (r.seq != expected_seq)
+		return -EAGAIN;
+	*ret = r;
+	return 0;
+}
+
+int
+rwp_record_decode(const void *slot, uint64_t expected_seq, struct rwp_record *ret)
+{
+	struct rwp_record r, wire;
+
+	if (rwp_record_load(slot, expected_seq, &r) < 0)
+		return -EAGAIN;
+	wire = r;
+	record_swap(&wire);
+	if (!tag_matches(&wire, wire.tag, sizeof(wire.tag)))
+		return -EBADMSG;
 	*ret = r;
 	return 0;
 }
@@ -223,6 +251,32 @@ rwp_record_encode(const struct rwp_record *r, void *out)
 	record_swap(&w);
 	tag_put(&w, w.tag, sizeof(w.tag));
 	memcpy(out, &w, sizeof(w));
+}
+
+static bool
+record_mac(
+    const struct rwp_record *wire, const void *blob, const uint8_t *key, uint8_t ret[AUTH_MAC_SIZE])
+{
+	return mac_of(wire, offsetof(struct rwp_record, tag), blob, le16toh(wire->blob_len), key,
+	    ret, AUTH_MAC_SIZE);
+}
+
+void
+rwp_record_sign(void *encoded, const void *blob, const uint8_t *key)
+{
+	struct rwp_record *wire = encoded;
+
+	record_mac(wire, blob, key, wire->tag);
+}
+
+bool
+rwp_record_is_signed(const struct rwp_record *r, const void *blob, const uint8_t *key)
+{
+	struct rwp_record wire = *r;
+	uint8_t mac[AUTH_MAC_SIZE];
+
+	record_swap(&wire);
+	return record_mac(&wire, blob, key, mac) && auth_equal(mac, r->tag, sizeof(mac));
 }
 
 static void
@@ -238,19 +292,37 @@ line_swap(struct rwp_line *l)
 	l->beat = le64toh(l->beat);
 }
 
+/* key: NULL for the keyless tag. */
+static bool
+line_tag_matches(const struct rwp_line *wire, const uint8_t *key)
+{
+	uint8_t mac[sizeof(wire->tag)];
+
+	if (key == NULL)
+		return tag_matches(wire, wire->tag, sizeof(wire->tag));
+	return mac_of(wire, offsetof(struct rwp_line, tag), NULL, 0, key, mac, sizeof(mac)) &&
+	       auth_equal(mac, wire->tag, sizeof(mac));
+}
+
 int
-rwp_line_decode(const void *area, uint64_t seen, struct rwp_line *ret)
+rwp_line_decode_signed(const void *area, uint64_t seen, const uint8_t *key, struct rwp_line *ret)
 {
 	struct rwp_line l;
 
 	foreign_copy(&l, (const uint8_t *)area + RWP_LINE_OFFSET, sizeof(l));
-	if (le64toh(l.beat) == seen)
+	if ((int64_t)(le64toh(l.beat) - seen) <= 0) /* seen, or older and put back by somebody */
 		return -EAGAIN;
-	if (!tag_matches(&l, l.tag, sizeof(l.tag)))
+	if (!line_tag_matches(&l, key))
 		return -EBADMSG;
 	line_swap(&l);
 	*ret = l;
 	return 0;
+}
+
+int
+rwp_line_decode(const void *area, uint64_t seen, struct rwp_line *ret)
+{
+	return rwp_line_decode_signed(area, seen, NULL, ret);
 }
 
 void
@@ -261,6 +333,14 @@ rwp_line_encode(const struct rwp_line *l, void *out)
 	line_swap(&w);
 	tag_put(&w, w.tag, sizeof(w.tag));
 	memcpy(out, &w, sizeof(w));
+}
+
+void
+rwp_line_sign(void *encoded, const uint8_t *key)
+{
+	struct rwp_line *wire = encoded;
+
+	mac_of(wire, offsetof(struct rwp_line, tag), NULL, 0, key, wire->tag, sizeof(wire->tag));
 }
 
 /* ---- names ---- */

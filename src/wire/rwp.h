@@ -213,6 +213,18 @@ int rwp_record_decode(const void *slot, uint64_t expected_seq, struct rwp_record
 /* Computes the keyless tag (r->tag is not looked at) and writes 64 bytes. */
 void rwp_record_encode(const struct rwp_record *r, void *out);
 
-/* The line at the start of area. -EAGAIN: beat is `seen` still; -EBADMSG: torn (read it again). */
+/* The line at the start of area. -EAGAIN: beat is not above `seen`; -EBADMSG: torn (read it again).
+ */
 int rwp_line_decode(const void *area, uint64_t seen, struct rwp_line *ret);
 void rwp_line_encode(const struct rwp_line *l, void *out);
+
+/* Keyed tags, which take the place of those above once a connection has session keys
+ * (wire/auth.h): MACs under the key of the direction; a record's covers its blob too (NULL if it
+ * has none). sign puts the tag into 64 encoded bytes. load is decode that does not look at the tag:
+ * is_signed does, when the blob has been copied. */
+void rwp_record_sign(void *encoded, const void *blob, const uint8_t *key);
+int rwp_record_load(const void *slot, uint64_t expected_seq, struct rwp_record *ret);
+bool rwp_record_is_signed(const struct rwp_record *r, const void *blob, const uint8_t *key);
+void rwp_line_sign(void *encoded, const uint8_t *key);
+int rwp_line_decode_signed(
+    const void *area, uint64_t seen, const uint8_t *key, struct rwp_line *ret);

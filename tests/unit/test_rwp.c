@@ -183,8 +183,10 @@ test_line_corrupt(void **state)
 	unhex(LINE_HEX, bytes, sizeof(bytes));
 	for (unsigned at = 0; at < 64; at++) {
 		for (unsigned bits = 1; bits < 256; bits++) {
+			bool past = at == 63 && bits & 0x80; /* the beat seems older than 0 */
+
 			bytes[at] ^= bits;
-			assert_int_equal(decode_line(bytes, 0), -EBADMSG);
+			assert_int_equal(decode_line(bytes, 0), past ? -EAGAIN : -EBADMSG);
 			bytes[at] ^= bits;
 		}
 	}
