@@ -3,11 +3,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "conf/complete.h"
+#include "conf/keyfile.h"
 
 typedef void visit(struct loader *l, const struct conf_section *section, void *object);
 
@@ -141,6 +143,60 @@ check_peer(struct loader *l, const struct conf_section *section, void *object)
 	    l, NULL, "\"%s\" means something else in allow; choose another name", peer->name);
 }
 
+/* A relative path starts at the directory of the main file. */
+static void
+key_path(struct loader *l, const char *file, char *buf, size_t size)
+{
+	const char *main_file = list_first(&l->sources, struct source, node)->path;
+	const char *slash = file[0] != '/' ? strrchr(main_file, '/') : NULL;
+
+	snprintf(
+	    buf, size, "%.*s%s", slash != NULL ? (int)(slash - main_file) + 1 : 0, main_file, file);
+}
+
+static void
+read_key(struct loader *l, const struct conf_section *section, void *object)
+{
+	struct conf_peer *peer = object;
+	char path[PATH_MAX], why[160];
+
+	if (peer->key_file[0] == '\0')
+		return;
+	key_path(l, peer->key_file, path, sizeof(path));
+	if (keyfile_read(path, peer->key, why, sizeof(why)) == 0)
+		return;
+	loader_point_at(l, section, peer, option_find(section, "key"), NULL);
+	loader_complain(l, "key", "%s %s", path, why);
+}
+
+static bool
+same_key(const struct conf_peer *a, const struct conf_peer *b)
+{
+	return a->key_file[0] != '\0' && b->key_file[0] != '\0' &&
+	       memcmp(a->key, b->key, sizeof(a->key)) == 0;
+}
+
+/* One key for several peers proves only that a connection comes from one of them. */
+static void
+warn_of_shared_key(struct loader *l, const struct conf_section *section, void *object)
+{
+	const struct conf_peer *other;
+	struct conf_peer *peer = object;
+
+	list_for_each (other, &l->conf->peers, struct conf_peer, node) {
+		if (other == peer)
+			return;
+		if (!same_key(other, peer))
+			continue;
+		loader_point_at(l, section, peer, option_find(section, "key"), NULL);
+		loader_warn(l, "key",
+		    "warning: [peer %s] has the same key, so each can pass for the other; give "
+		    "every peer its own",
+		    other->name);
+		return;
+	}
+}
+
 void
 complete(struct loader *l)
 {
@@ -153,4 +209,7 @@ complete(struct loader *l)
 		visit_objects(l, s, check_orders);
 	visit_objects(l, option_section("listen"), check_listen);
 	visit_objects(l, option_section("peer"), check_peer);
+	visit_objects(l, option_section("peer"), read_key);
+	if (l->result == 0)
+		visit_objects(l, option_section("peer"), warn_of_shared_key);
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "conf/conf.h"
 #include "conf/option.h"
@@ -89,8 +90,10 @@ conf_free(struct conf *conf)
 		return NULL;
 	list_for_each (listen, &conf->listens, struct conf_listen, node)
 		free_listen(listen);
-	list_for_each (peer, &conf->peers, struct conf_peer, node)
+	list_for_each (peer, &conf->peers, struct conf_peer, node) {
+		explicit_bzero(peer->key, sizeof(peer->key));
 		free(peer);
+	}
 	list_for_each (region, &conf->regions, struct conf_region, node)
 		free(region);
 	free(conf);

@@ -18,6 +18,8 @@
 
 #define CONF_FILE SYSCONFDIR "/rwriter/rwriter.conf"
 
+#define CONF_KEY_SIZE 32
+
 enum conf_fabric { CONF_FABRIC_AUTO, CONF_FABRIC_VERBS, CONF_FABRIC_IWARP };
 
 enum conf_allow_kind { CONF_ALLOW_HOST, CONF_ALLOW_ANY, CONF_ALLOW_NETWORK, CONF_ALLOW_PEER };
@@ -52,6 +54,8 @@ struct conf_peer {
 	char address[LIMIT_NAME * 4]; /* host name or numeric address */
 	uint16_t port;
 	enum conf_fabric fabric;
+	char key_file[LIMIT_NAME * 4]; /* as it was given; "": none */
+	uint8_t key[CONF_KEY_SIZE];    /* what the file holds */
 };
 
 struct conf_region {
@@ -60,6 +64,7 @@ struct conf_region {
 	uint64_t size;      /* bytes granted at the least */
 	uint64_t max_size;  /* bytes granted at the most */
 	uint64_t linger_ns; /* how long the bytes stay readable when the connection has ended */
+	bool require_key;   /* only a writer that proved its key is granted one */
 	uint32_t keep;      /* regions without a connection kept at the most */
 };
 
@@ -71,9 +76,11 @@ struct conf {
 
 	/* [limits] */
 	uint32_t connections;   /* both ways together */
+	uint32_t unproven;      /* besides: from strangers who have not said a valid HELLO */
 	uint64_t pinned_memory; /* bytes, all regions and staging together */
 	uint64_t beat_ns;       /* each side rewrites its line so often */
 	uint64_t dead_ns;       /* no new beat for so long ends the connection */
+	uint64_t hello_ns;      /* from the connection request to a valid HELLO */
 	uint64_t setup_ns;      /* from the connection request (connect) to the grant */
 	uint64_t idle_ns;       /* a connection without a transfer is closed */
 	uint64_t stall_ns;      /* a transfer without progress fails */
@@ -94,8 +101,9 @@ struct conf {
 
 /* Reads file and, beside it, conf.d/[*].conf in order; NULL file: CONF_FILE, which may be missing;
  * a file that was named must exist. Every error is printed to errors as "file:line: [section name]
- * key: what is wrong; the limit; the fix", and the reading goes on, so that all are seen. 0,
- * -EINVAL (errors printed), -ENOMEM, or what opening a file said (printed too); *ret only on 0. */
+ * key: what is wrong; the limit; the fix", and the reading goes on, so that all are seen; so is a
+ * warning, which is no error. Key files are read. 0, -EINVAL (errors printed), -ENOMEM, or what
+ * opening a file said (printed too); *ret only on 0. */
 int conf_load(const char *file, FILE *errors, struct conf **ret);
 struct conf *conf_free(struct conf *conf);
 

@@ -23,13 +23,11 @@ object_name(const struct conf_section *section, const void *object)
 	return section->list != 0 ? ((const struct conf_object *)object)->name : NULL;
 }
 
-void
-loader_complain(struct loader *l, const char *key, const char *fmt, ...)
+static void
+say(struct loader *l, const char *key, const char *fmt, va_list ap)
 {
 	const char *name = l->section != NULL ? object_name(l->section, l->object) : NULL;
-	va_list ap;
 
-	loader_fail(l, -EINVAL);
 	fprintf(l->errors, "%s:", l->path);
 	if (l->line > 0)
 		fprintf(l->errors, "%u:", l->line);
@@ -39,10 +37,29 @@ loader_complain(struct loader *l, const char *key, const char *fmt, ...)
 	if (key != NULL)
 		fprintf(l->errors, " %s:", key);
 	fputc(' ', l->errors);
-	va_start(ap, fmt);
 	vfprintf(l->errors, fmt, ap);
-	va_end(ap);
 	fputc('\n', l->errors);
+}
+
+void
+loader_complain(struct loader *l, const char *key, const char *fmt, ...)
+{
+	va_list ap;
+
+	loader_fail(l, -EINVAL);
+	va_start(ap, fmt);
+	say(l, key, fmt, ap);
+	va_end(ap);
+}
+
+void
+loader_warn(struct loader *l, const char *key, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(l, key, fmt, ap);
+	va_end(ap);
 }
 
 struct quoted

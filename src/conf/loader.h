@@ -54,6 +54,9 @@ void loader_fail(struct loader *l, int result);
 /* Prints "file:line: [section name] key: ..." of what l points at; the key may be NULL. */
 void loader_complain(struct loader *l, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same, but what it says is no error. */
+void loader_warn(struct loader *l, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* ... key: "value" is not understood; takes ...; for example: ... The errors of struct value_type,
  * and -ENODATA: empty. */
 void loader_complain_value(

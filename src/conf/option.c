@@ -42,6 +42,8 @@ static const struct conf_option PEER[] = {
     {"address", &VALUE_HOST, AT(address), NULL, NULL, NULL, "where the peer is"},
     {"port", &VALUE_PORT, AT(port), "7471", "1", "65535", "the port it listens on"},
     {"fabric", &VALUE_FABRIC, AT(fabric), "auto", NULL, NULL, "what carries the writes"},
+    {"key", &VALUE_KEY_FILE, AT(key_file), "none", NULL, NULL,
+	"the key that this machine and the peer share"},
     {.key = NULL},
 };
 
@@ -56,6 +58,8 @@ static const struct conf_option REGION[] = {
 	"how long the bytes stay when the connection has ended"},
     {"keep", &VALUE_COUNT, AT(keep), "16", "0", "65536",
 	"how many regions stay when their connection has ended"},
+    {"require-key", &VALUE_BOOL, AT(require_key), "no", NULL, NULL,
+	"grant it only to writers that prove a key"},
     {.key = NULL},
 };
 
@@ -65,14 +69,18 @@ static const struct conf_option REGION[] = {
 static const struct conf_option LIMITS[] = {
     {"connections", &VALUE_COUNT, AT(connections), "256", "1", "65536",
 	"connections, both ways together"},
+    {"unproven", &VALUE_COUNT, AT(unproven), "64", "1", "65536",
+	"besides them: connections that have not said a valid HELLO"},
     {"pinned-memory", &VALUE_SIZE, AT(pinned_memory), "1G", "1M", "64T",
 	"memory of all regions and of staging together"},
     {"beat", &VALUE_TIME, AT(beat_ns), "1s", "10ms", "1h",
 	"how often each side shows that it lives"},
     {"dead", &VALUE_TIME, AT(dead_ns), "5s", "20ms", "1d",
 	"a connection whose other side is silent for so long ends"},
+    {"hello", &VALUE_TIME, AT(hello_ns), "5s", "10ms", "1h",
+	"from the request of a connection to its valid HELLO"},
     {"setup", &VALUE_TIME, AT(setup_ns), "10s", "10ms", "1h",
-	"from the request of a connection to its region"},
+	"from the request of a connection (or its HELLO) to its region"},
     {"idle", &VALUE_TIME, AT(idle_ns), "1min", "10ms", "365d",
 	"a connection without a transfer for so long is closed"},
     {"stall", &VALUE_TIME, AT(stall_ns), "30s", "10ms", "1d",

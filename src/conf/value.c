@@ -182,6 +182,26 @@ print_device(const void *field, const char *prefix, FILE *out)
 	fprintf(out, "%s%s\n", prefix, *(const char *)field != '\0' ? (const char *)field : "any");
 }
 
+/* complete.c reads the file, when the whole configuration is there. */
+static int
+parse_key_file(const char *value, void *field)
+{
+	char path[sizeof(((struct conf_peer *)NULL)->key_file)];
+
+	if (snprintf(path, sizeof(path), "%s", value) >= (int)sizeof(path))
+		return -ERANGE;
+	if (!text_is_clean(path, strlen(path)))
+		return -EINVAL;
+	strcpy(field, strcmp(path, "none") == 0 ? "" : path);
+	return 0;
+}
+
+static void
+print_key_file(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, *(const char *)field != '\0' ? (const char *)field : "none");
+}
+
 const struct value_type VALUE_NAME = {.takes = VALUE_NAME_RULE ", or %H, the name of the host",
     .parse = parse_name,
     .print = print_text};
@@ -193,6 +213,10 @@ const struct value_type VALUE_HOST = {
     .takes = "a host name or an address, without a port", .parse = parse_host, .print = print_text};
 const struct value_type VALUE_DEVICE = {
     .takes = "the name of an RDMA device, or any", .parse = parse_device, .print = print_device};
+const struct value_type VALUE_KEY_FILE = {
+    .takes = "the path of a file that rwctl genkey made, or none",
+    .parse = parse_key_file,
+    .print = print_key_file};
 
 /* ---- lists ---- */
 

@@ -75,6 +75,9 @@ defaults(void **state)
 	assert_int_equal(region->max_size, 1024 * MIB);
 	assert_int_equal(region->linger_ns, 3600 * S);
 	assert_int_equal(region->keep, 16);
+	assert_false(region->require_key);
+	assert_int_equal(conf->unproven, 64);
+	assert_int_equal(conf->hello_ns, 5 * S);
 	assert_true(list_empty(&conf->peers));
 	conf_free(conf);
 }

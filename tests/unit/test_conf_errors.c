@@ -65,7 +65,7 @@ lines_that_are_wrong(void **state)
 	    {"[rwriter]\nName = a", "x.conf:2: [rwriter] \"Name\" is no key of this section; there "
 				    "are name, control, log-level\n"},
 	    {"[region a]\nspool = /x", "x.conf:2: [region a] \"spool\" is no key of this section; "
-				       "there are size, max-size, linger, keep\n"},
+				       "there are size, max-size, linger, keep, require-key\n"},
 	    {"[rwriter]\nname =", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
 				  ", or %H, the name of the host; for example: name = %H\n"},
 	    {"[rwriter]\nname = ; a", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
@@ -263,8 +263,8 @@ all_mistakes_are_told(void **state)
 	    "x.conf:5: [limits] dead: \"x\" is not understood; takes a time from 20ms to 1d; for "
 	    "example: dead = 5s\n"
 	    "x.conf:6: [limits] \"foo\" is no key of this section; there are connections, "
-	    "pinned-memory, beat, "
-	    "dead, setup, idle, stall, stop, retry\n"
+	    "unproven, pinned-memory, beat, "
+	    "dead, hello, setup, idle, stall, stop, retry\n"
 	    "x.conf:7: [peer b] address: is missing; takes a host name or an address, without a "
 	    "port\n");
 }
