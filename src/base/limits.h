@@ -13,8 +13,9 @@
 #define LIMIT_RECORDS_PER_POLL 32  /* records taken from one connection before others get a turn */
 #define LIMIT_HALF_OPEN        64  /* iwarp: TCP connections that have not said what they want */
 #define LIMIT_FAREWELLS        256 /* iwarp: sockets whose end the peer has not confirmed */
-
-#define LIMIT_PEER_CONNECTIONS 32 /* that we open to one peer; more transfers wait */
+#define LIMIT_SUSPECTS         256 /* addresses that were refused lately and are remembered */
+#define LIMIT_HELD_REJECTS     64  /* rejects held back; more leave at once */
+#define LIMIT_PEER_CONNECTIONS 32  /* that we open to one peer; more transfers wait */
 
 /* Payload. */
 #define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */

@@ -111,6 +111,7 @@ report_region(const struct region_view *v)
 	o = set(o, "address", report_text(v->address));
 	o = set(o, "fabric", report_text(v->fabric));
 	o = set(o, "device", report_text(v->device));
+	o = set(o, "keyed", json_boolean(v->keyed));
 	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "state", report_text(v->state));
 	o = set(o, "size", number(v->size));
@@ -135,6 +136,7 @@ report_peer(const struct peer_view *v)
 	o = set(o, "state", report_text(v->state));
 	o = set(o, "fabric", report_text(v->fabric));
 	o = set(o, "device", report_text(v->device));
+	o = set(o, "keyed", json_boolean(v->keyed));
 	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "since", time_of(v->since));
 	o = set(o, "transfers", number(v->transfers));
@@ -198,6 +200,16 @@ boot_id(const uint8_t id[8])
 	return json_string(buf);
 }
 
+static const char *const REFUSED_WORDS[] = {
+    [REFUSED_ADDRESS] = "refusedAddress",
+    [REFUSED_BUSY] = "refusedBusy",
+    [REFUSED_KEY_UNKNOWN] = "refusedKeyUnknown",
+    [REFUSED_KEY_WRONG] = "refusedKeyWrong",
+    [REFUSED_KEY_NAMES] = "refusedKeyNames",
+    [REFUSED_KEY_MISSING] = "refusedKeyMissing",
+    [REFUSED_OTHER] = "refusedOther",
+};
+
 json_t *
 report_status(const struct status_view *v, const char *version, json_t *listeners, json_t *notes)
 {
@@ -213,7 +225,11 @@ report_status(const struct status_view *v, const char *version, json_t *listener
 	o = set(o, "regions", number(v->regions));
 	o = set(o, "connections", number(v->connections));
 	o = set(o, "connectionsLimit", number(v->connections_limit));
+	o = set(o, "unproven", number(v->unproven));
+	o = set(o, "unprovenLimit", number(v->unproven_limit));
 	o = set(o, "transfers", number(v->transfers));
+	for (unsigned i = 0; i < REFUSED_CAUSES; i++)
+		o = set(o, REFUSED_WORDS[i], number(v->refused[i]));
 	o = set(o, "listeners", listeners);
 	o = set(o, "notes", notes);
 	return o;

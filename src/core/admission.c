@@ -1,4 +1,4 @@
-/* admission.c -- who may connect: versions, allow lines, limits */
+/* admission.c -- who may connect: versions, keys, allow lines, limits */
 
 #include "config.h"
 
@@ -7,14 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "core/admission.h"
+#include "core/keyring.h"
 #include "core/listener.h"
 #include "core/peer.h"
 #include "core/priv.h"
+#include "core/refusal.h"
 
-#define BUSY_RETRY_MS 1000
+#define RETRY_MS 1000 /* what a busy daemon asks a writer to wait */
 
 /* ---- allow lines ---- */
 
@@ -50,8 +51,8 @@ allow_matches(
 	return false;
 }
 
-bool
-admission_allows(
+static bool
+allows_address(
     const struct core *core, const struct conf_listen *listen, const struct sockaddr *address)
 {
 	const struct conf_allow *allow;
@@ -62,123 +63,157 @@ admission_allows(
 	return false;
 }
 
-/* ---- requests: one check each, in this order, the cheapest first ---- */
+/* A line names a peer that has this key: its own name, unless NULL, is the one meant. */
+static bool
+allows_key(
+    const struct core *core, const struct conf_listen *listen, const uint8_t *key, const char *name)
+{
+	const struct conf_allow *allow;
+
+	list_for_each (allow, &listen->allow, struct conf_allow, node)
+		if (allow->kind == CONF_ALLOW_PEER &&
+		    (name == NULL || strcmp(allow->peer, name) == 0) &&
+		    keyring_is_key(conf_find_peer(core->conf, allow->peer), key))
+			return true;
+	return false;
+}
+
+bool
+admission_allows(const struct core *core, const char *listen, const struct sockaddr *address,
+    const struct conf_peer *peer)
+{
+	const struct conf_listen *conf = conf_find_listen(core->conf, listen);
+
+	return conf != NULL && (allows_key(core, conf, peer->key, peer->name) ||
+				   allows_address(core, conf, address));
+}
+
+bool
+admission_has_room(const struct core *core, struct refusal *r)
+{
+	if (core->connections < core->conf->connections)
+		return true;
+	refusal_set(r, RWP_E_BUSY, "%u of %u connections in use ([limits] connections)",
+	    core->connections, core->conf->connections);
+	r->retry_ms = RETRY_MS;
+	return false;
+}
+
+/* ---- requests: one check each, in this order ---- */
 
 struct candidate {
 	struct core *core;
 	struct listener *listener;
 	const struct sockaddr *address;
+	const void *data; /* the request as it came */
 	const struct rwp_request *request;
+	const struct conf_peer *peer; /* whose key it has; NULL: it speaks of none */
 };
 
-static unsigned
-check_flags(const struct candidate *c, struct rwp_reject *reject, char *text)
+static bool
+check_flags(struct candidate *c, struct refusal *r)
 {
-	(void)reject;
-	if (c->request->flags == 0)
-		return 0;
-	snprintf(text, LIMIT_REASON + 1,
-	    "flags %#x: keys, sealing and doorbells are not known here", c->request->flags);
-	return RWP_E_UNSUPPORTED;
+	if ((c->request->flags & ~RWP_KEYED) == 0)
+		return true;
+	refusal_set(r, RWP_E_UNSUPPORTED,
+	    "flags %#x: sealing, doorbells and joining are not known here", c->request->flags);
+	return false;
 }
 
-static unsigned
-check_stopping(const struct candidate *c, struct rwp_reject *reject, char *text)
+static bool
+check_stopping(struct candidate *c, struct refusal *r)
 {
-	(void)reject;
 	if (!c->core->stopping)
-		return 0;
-	snprintf(text, LIMIT_REASON + 1, "the daemon stops");
-	return RWP_E_SHUTDOWN;
+		return true;
+	refusal_set(r, RWP_E_SHUTDOWN, "the daemon stops");
+	return false;
 }
 
-static unsigned
-check_address(const struct candidate *c, struct rwp_reject *reject, char *text)
+/* A key that is not known takes as long as a wrong gate. */
+static bool
+check_key(struct candidate *c, struct refusal *r)
 {
-	const struct conf_listen *listen =
-	    conf_find_listen(c->core->conf, listener_name(c->listener));
+	static const uint8_t nobody[AUTH_KEY_SIZE];
+	const struct conf_peer *peer = keyring_find(c->core->keyring, c->request->key_id);
+	uint8_t gate[AUTH_ID_SIZE];
+	bool right;
+
+	if (!(c->request->flags & RWP_KEYED))
+		return true;
+	right = auth_gate(peer != NULL ? peer->key : nobody, c->data, gate) == 0 &&
+		auth_equal(gate, c->request->gate, sizeof(gate));
+	if (peer == NULL)
+		refusal_set_key(r, REFUSED_KEY_UNKNOWN, "its key is that of no [peer]");
+	else if (!right)
+		refusal_set_key(r, REFUSED_KEY_WRONG,
+		    "it speaks of the key of [peer %s], but does not have it", peer->name);
+	else
+		c->peer = peer;
+	return c->peer != NULL;
+}
+
+static bool
+check_address(struct candidate *c, struct refusal *r)
+{
+	const char *name = listener_name(c->listener);
+	const struct conf_listen *listen = conf_find_listen(c->core->conf, name);
 	char address[TEXT_ADDRESS_MAX];
 
-	(void)reject;
-	if (listen != NULL && admission_allows(c->core, listen, c->address))
-		return 0;
-	snprintf(text, LIMIT_REASON + 1, "%s is in no allow line of [listen %s]",
-	    text_address(address, c->address), listener_name(c->listener));
-	return RWP_E_ADDRESS;
+	if (listen != NULL &&
+	    ((c->peer != NULL && allows_key(c->core, listen, c->peer->key, NULL)) ||
+		allows_address(c->core, listen, c->address)))
+		return true;
+	if (c->peer != NULL)
+		refusal_set_key(r, REFUSED_KEY_NAMES,
+		    "neither its address nor [peer %s] is in an allow line of [listen %s]",
+		    c->peer->name, name);
+	else
+		refusal_set(r, RWP_E_ADDRESS, "%s is in no allow line of [listen %s]",
+		    text_address(address, c->address), name);
+	return false;
 }
 
-static unsigned
-check_busy(const struct candidate *c, struct rwp_reject *reject, char *text)
+static bool
+check_busy(struct candidate *c, struct refusal *r)
 {
-	uint32_t limit = c->core->conf->connections;
+	const struct core *core = c->core;
 
-	if (c->core->connections < limit)
-		return 0;
-	reject->retry_after_ms = BUSY_RETRY_MS;
-	snprintf(text, LIMIT_REASON + 1, "%u of %u connections in use ([limits] connections)",
-	    c->core->connections, limit);
-	return RWP_E_BUSY;
+	if (!admission_has_room(core, r))
+		return false;
+	if (core->unproven < core->conf->unproven)
+		return true;
+	refusal_set(r, RWP_E_BUSY, "%u of %u connections are being set up ([limits] unproven)",
+	    core->unproven, core->conf->unproven);
+	r->retry_ms = RETRY_MS;
+	return false;
 }
 
-static unsigned (*const CHECKS[])(const struct candidate *, struct rwp_reject *, char *) = {
+static bool (*const CHECKS[])(struct candidate *, struct refusal *) = {
     check_flags,
     check_stopping,
+    check_key,
     check_address,
     check_busy,
 };
 
-static void
-set_reason(struct rwp_reject *reject, unsigned reason, const char *text)
-{
-	size_t len = strlen(text);
-
-	reject->reason = reason;
-	reject->text_len = len < sizeof(reject->text) ? len : sizeof(reject->text);
-	memcpy(reject->text, text, reject->text_len);
-}
-
 bool
 admission_check(struct core *core, struct listener *listener, const struct fabric_info *info,
-    const void *data, size_t len, struct rwp_request *request, struct rwp_reject *reject)
+    const struct fabric_event *event, struct rwp_request *request, const struct conf_peer **ret,
+    struct refusal *r)
 {
-	struct candidate c = {core, listener, (const struct sockaddr *)&info->remote, request};
-	char text[LIMIT_REASON + 1] = "";
-	unsigned reason;
-	int error;
+	struct candidate c = {.core = core,
+	    .listener = listener,
+	    .address = (const struct sockaddr *)&info->remote,
+	    .data = event->data,
+	    .request = request};
+	int error = rwp_request_decode(event->data, event->data_len, request);
 
-	error = rwp_request_decode(data, len, request);
-	if (error < 0) {
-		set_reason(reject, error == -EPROTONOSUPPORT ? RWP_E_VERSION : RWP_E_PROTOCOL,
-		    error == -EPROTONOSUPPORT ? "only RWP version 1 is spoken here"
-					      : "the request is no RWP request");
-		return false;
-	}
-	for (size_t i = 0; i < sizeof(CHECKS) / sizeof(CHECKS[0]); i++) {
-		reason = CHECKS[i](&c, reject, text);
-		if (reason != 0) {
-			set_reason(reject, reason, text);
-			return false;
-		}
-	}
-	return true;
-}
-
-void
-admission_reject(struct core *core, struct fabric_conn *conn, const struct fabric_info *info,
-    struct rwp_reject *reject)
-{
-	char address[TEXT_ADDRESS_MAX];
-	uint8_t data[sizeof(*reject)];
-
-	if (reject->text_len == 0)
-		set_reason(reject, reject->reason, rwp_code_text(reject->reason));
-	reject->version_min = reject->version_max = RWP_VERSION;
-	reject->fabric = info->kind;
-	rwp_reject_encode(reject, data);
-	log_warning("%s: refused: %.*s",
-	    text_address(address, (const struct sockaddr *)&info->remote), reject->text_len,
-	    reject->text);
-	core->orphans++;
-	conn->owner = NULL;
-	conn->fabric->ops->reject(conn, data, sizeof(data));
+	if (error == -EPROTONOSUPPORT)
+		refusal_set(r, RWP_E_VERSION, "only RWP version 1 is spoken here");
+	else if (error < 0)
+		refusal_set(r, RWP_E_PROTOCOL, "the request is no RWP request");
+	for (size_t i = 0; i < sizeof(CHECKS) / sizeof(CHECKS[0]) && error == 0; i++)
+		error = CHECKS[i](&c, r) ? 0 : -EACCES;
+	*ret = c.peer;
+	return error == 0;
 }

@@ -3,23 +3,25 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "fabric/fabric.h"
 #include "wire/rwp.h"
 
-struct conf_listen;
+struct conf_peer;
 struct core;
 struct listener;
+struct refusal;
 
-/* True and *request, or false and *reject (reason, text, retry). */
+/* True, *request, and the peer that has the key which its gate proves (the first of several; NULL:
+ * no key is spoken of); or false and *refusal, for refusal_reject(). */
 bool admission_check(struct core *core, struct listener *listener, const struct fabric_info *info,
-    const void *data, size_t len, struct rwp_request *request, struct rwp_reject *reject);
+    const struct fabric_event *event, struct rwp_request *request, const struct conf_peer **ret,
+    struct refusal *refusal);
 
-/* Logs and rejects; the connection is freed when its CLOSED comes (core.c). */
-void admission_reject(struct core *core, struct fabric_conn *conn, const struct fabric_info *info,
-    struct rwp_reject *reject);
+/* One connection more is within [limits] connections; else *refusal. */
+bool admission_has_room(const struct core *core, struct refusal *refusal);
 
-/* The listen section admits this address. */
-bool admission_allows(
-    const struct core *core, const struct conf_listen *listen, const struct sockaddr *address);
+/* The listen section of that name admits this peer, which has proved its key: a line names it, or
+ * admits its address. */
+bool admission_allows(const struct core *core, const char *listen, const struct sockaddr *address,
+    const struct conf_peer *peer);

@@ -13,9 +13,11 @@
 #include "base/text.h"
 #include "core/channel.h"
 #include "core/inbound.h"
+#include "core/keyring.h"
 #include "core/listener.h"
 #include "core/peer.h"
 #include "core/priv.h"
+#include "core/refusal.h"
 #include "core/region.h"
 #include "core/share.h"
 
@@ -46,8 +48,9 @@ on_conn(struct core *core, const struct fabric_event *event)
 		channel_event(event->conn->owner, event);
 		return;
 	}
-	/* Rejected by admission.c: nothing but its end is of interest. */
+	/* Rejected: nothing but its end is of interest. */
 	if (event->type == FABRIC_CLOSED) {
+		refusal_closed(core, event->conn);
 		core->orphans--;
 		event->conn->fabric->ops->conn_free(event->conn);
 		core_changed(core);
@@ -136,6 +139,10 @@ make_parts(struct core *core)
 		error = share_new(core->env.source, &core->share);
 	if (error == 0)
 		error = poller_new(loop, core->conf, &core->poller);
+	if (error == 0)
+		error = refusals_new(core, &core->refusals);
+	if (error == 0)
+		error = keyring_new(core->conf, &core->keyring);
 	return error;
 }
 
@@ -181,6 +188,9 @@ core_reload(struct core *core, const struct conf *conf)
 	core->conf = conf;
 	pool_set_limit(core->pool, conf->pinned_memory);
 	poller_set_conf(core->poller, conf);
+	core->keyring = keyring_free(core->keyring);
+	if (keyring_new(conf, &core->keyring) < 0)
+		log_error("reload: out of memory: no key is known");
 	if (core->stopping)
 		return;
 	if (peer_sync(core) < 0 || listener_sync(core) < 0)
@@ -194,8 +204,8 @@ core_reload(struct core *core, const struct conf *conf)
 static bool
 all_gone(const struct core *core)
 {
-	return core->connections == 0 && core->orphans == 0 && list_empty(&core->transfers) &&
-	       pool_quiet(core->pool);
+	return core->connections == 0 && core->unproven == 0 && core->orphans == 0 &&
+	       list_empty(&core->transfers) && pool_quiet(core->pool);
 }
 
 static void
@@ -233,6 +243,7 @@ core_stop(struct core *core)
 
 	core->stopping = true;
 	listener_close_all(core);
+	refusal_flush(core);
 	inbound_take_no_more(core);
 	if (again || !busy(core))
 		stop_waiting(core);
@@ -252,6 +263,8 @@ core_free(struct core *core)
 	loop_undefer(&core->stopped_task);
 	for (unsigned i = 0; i < core->n_fabrics; i++)
 		core->fabrics[i].ops->close(core->fabrics[i].fabric);
+	keyring_free(core->keyring);
+	refusals_free(core->refusals);
 	poller_free(core->poller);
 	share_free(core->share);
 	pool_free(core->pool);
@@ -301,12 +314,16 @@ core_status(const struct core *core, struct status_view *ret)
 	    .memory_limit = pool_limit(core->pool),
 	    .connections = core->connections,
 	    .connections_limit = core->conf->connections,
+	    .unproven = core->unproven,
+	    .unproven_limit = core->conf->unproven,
 	    .regions = list_length(&core->regions),
 	    .transfers = list_length(&core->transfers),
 	    .stopping = core->stopping,
 	};
 	memcpy(ret->name, core->conf->name, sizeof(ret->name));
 	memcpy(ret->boot_id, core->boot_id, sizeof(ret->boot_id));
+	for (unsigned i = 0; i < REFUSED_CAUSES; i++)
+		ret->refused[i] = refusal_count(core, i);
 }
 
 void

@@ -11,6 +11,11 @@
 #include "core/failure.h"
 #include "fabric/fabric.h"
 
+/* A target does not tell what is wrong about a key, so that nobody can find out by trying. */
+#define KEY_FIX                                                                                   \
+	"both machines need the same key under [peer NAME], where NAME is [rwriter] name of the " \
+	"other; journalctl -u rwriter says what it is"
+
 struct failure
 failure_make(unsigned code, const char *fmt, ...)
 {
@@ -34,6 +39,8 @@ failure_refused(unsigned code, const char *text, const char *fix)
 	/* A target that refuses a size says so itself: "refused 2.0 GiB for ...". */
 	snprintf(f.text, sizeof(f.text), "%s%s",
 	    strncmp(said, "refused ", 8) == 0 ? "" : "refused us: ", said);
+	if (code == RWP_E_KEY && fix[0] == '\0')
+		fix = KEY_FIX;
 	snprintf(f.fix, sizeof(f.fix), "%s", fix);
 	return f;
 }

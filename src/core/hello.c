@@ -10,9 +10,86 @@
 #include "base/page.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "core/admission.h"
 #include "core/hello.h"
+#include "core/inbound.h"
+#include "core/keyring.h"
 #include "core/pool.h"
 #include "core/priv.h"
+#include "core/refusal.h"
+
+/* ---- keys ---- */
+
+static bool
+check_mac(struct inbound *in, const void *blob, size_t len, struct refusal *refusal)
+{
+	uint8_t mac[AUTH_MAC_SIZE];
+	const uint8_t *found;
+	size_t before;
+
+	found = rwp_blob_find_mac(blob, len, &before);
+	if (found != NULL && auth_hello(&in->auth, blob, before, mac) == 0 &&
+	    auth_equal(found, mac, sizeof(mac)))
+		return true;
+	refusal_set_key(refusal, REFUSED_KEY_WRONG,
+	    "its request had a key, which its HELLO does not prove: replayed, or altered on the "
+	    "way");
+	return false;
+}
+
+/* The key is proved, but for whom? Who relays another's words has other names than they. */
+static bool
+check_names(struct inbound *in, struct refusal *refusal)
+{
+	const struct conf *conf = in->core->conf;
+	const struct rwp_hello *h = &in->hello;
+	const struct conf_peer *peer = conf_find_peer(conf, h->writer);
+
+	if (peer == NULL || !keyring_is_key(peer, in->auth.key))
+		refusal_set_key(refusal, REFUSED_KEY_NAMES,
+		    "it calls itself \"%s\", which is no [peer] with the key it has", h->writer);
+	else if (strcmp(h->target, conf->name) != 0)
+		refusal_set_key(refusal, REFUSED_KEY_NAMES,
+		    "\"%s\" means to write to \"%s\", and this is \"%s\": its [peer] section must "
+		    "be called as [rwriter] name here, or its words were relayed",
+		    h->writer, h->target, conf->name);
+	else if (!admission_allows(
+		     in->core, in->listen, (const struct sockaddr *)&in->info.remote, peer))
+		refusal_set_key(refusal, REFUSED_KEY_NAMES,
+		    "neither its address nor [peer %s] is in an allow line of [listen %s]",
+		    peer->name, in->listen);
+	else
+		return true;
+	return false;
+}
+
+bool
+hello_proved(struct inbound *in, const void *blob, size_t len, struct refusal *refusal)
+{
+	const struct conf_region *region = conf_find_region(in->core->conf, in->hello.region);
+
+	if (in->auth.keyed)
+		return check_mac(in, blob, len, refusal) && check_names(in, refusal);
+	if (region == NULL || !region->require_key)
+		return true;
+	refusal_set_key(refusal, REFUSED_KEY_MISSING,
+	    "[region %s] requires a key, and \"%s\" has none", region->name, in->hello.writer);
+	return false;
+}
+
+int
+hello_answer(struct inbound *in, void *blob, size_t size, int len)
+{
+	int before = len;
+	uint8_t *mac;
+
+	if (!in->auth.keyed)
+		return len;
+	mac = rwp_blob_add_mac(blob, size, &len);
+	return mac != NULL && auth_grant(&in->auth, blob, (size_t)before, mac) == 0 ? len : -ENOMEM;
+}
+
+/* ---- what is asked for ---- */
 
 static void __attribute__((format(printf, 3, 4)))
 deny(struct rwp_deny *why, unsigned code, const char *fmt, ...)

@@ -3,12 +3,22 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/rwp.h"
 
 struct conf_region;
 struct core;
+struct inbound;
+struct refusal;
+
+/* in->hello (len bytes of blob) proves the key that the request spoke of, by its MAC and its names;
+ * or it has none and asks for no region that requires one. False and *refusal otherwise. */
+bool hello_proved(struct inbound *in, const void *blob, size_t len, struct refusal *refusal);
+/* Puts the MAC of the GRANT behind a blob of len bytes, and makes the session keys: its length, or
+ * -ENOMEM. Without a key: len. */
+int hello_answer(struct inbound *in, void *blob, size_t size, int len);
 
 /* The region section that it may be granted from; or NULL and *why. generation: of its connection.
  */

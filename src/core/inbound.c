@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/admission.h"
 #include "core/arrival.h"
@@ -18,6 +19,7 @@
 #include "core/inbound.h"
 #include "core/listener.h"
 #include "core/priv.h"
+#include "core/refusal.h"
 #include "core/region.h"
 #include "core/sink.h"
 
@@ -52,6 +54,8 @@ state_deadline(const struct inbound *in)
 {
 	const struct conf *conf = in->core->conf;
 
+	if (in->state < INBOUND_GRANTING)
+		return conf->hello_ns;
 	if (in->state < INBOUND_OPEN)
 		return conf->setup_ns;
 	return arrival_open(&in->arrival) ? conf->stall_ns : conf->idle_ns;
@@ -62,7 +66,7 @@ set_state(struct inbound *in, enum inbound_state state)
 {
 	log_debug("connection from %s: %s -> %s", in->peer, STATES[in->state], STATES[state]);
 	in->state = state;
-	if (state == INBOUND_OPEN)
+	if (state == INBOUND_GRANTING || state == INBOUND_OPEN)
 		loop_timer_set(in->deadline, state_deadline(in));
 	else if (state >= INBOUND_ENDING)
 		loop_timer_clear(in->deadline);
@@ -136,22 +140,56 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 }
 
 static void
-deny(struct inbound *in, struct rwp_deny *why)
+say_deny(struct inbound *in, struct rwp_deny *why)
 {
-	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer,
-	    why->text, why->fix[0] != '\0' ? "; " : "", why->fix);
 	push_word(in, RWP_DENY, why);
 	set_state(in, INBOUND_ENDING);
 	channel_end(&in->channel);
 }
 
+static void
+deny(struct inbound *in, struct rwp_deny *why)
+{
+	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer,
+	    why->text, why->fix[0] != '\0' ? "; " : "", why->fix);
+	refusal_tally(in->core, REFUSED_OTHER);
+	say_deny(in, why);
+}
+
+static void
+refuse(struct inbound *in, const struct refusal *refusal)
+{
+	struct rwp_deny why = {.code = refusal->code, .retry_ms = refusal->retry_ms};
+
+	refusal_note(in->core, (const struct sockaddr *)&in->info.remote, refusal);
+	snprintf(why.text, sizeof(why.text), "%s", refusal->text);
+	say_deny(in, &why);
+}
+
 /* ---- hello and grant ---- */
+
+/* From now on it counts among the connections, and by the name that it has proved. */
+static bool
+take_in(struct inbound *in, struct refusal *refusal)
+{
+	struct core *core = in->core;
+
+	if (!admission_has_room(core, refusal))
+		return false;
+	core->unproven--;
+	core->connections++;
+	in->proven = true;
+	if (in->auth.keyed)
+		snprintf(in->peer, sizeof(in->peer), "%s", in->hello.writer);
+	return true;
+}
 
 static void
 on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 {
 	const struct conf_region *conf;
 	struct rwp_deny why = {0};
+	struct refusal refusal = {0};
 	uint64_t size;
 	int error;
 
@@ -169,6 +207,10 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	}
 	if (in->hello.region[0] == '\0')
 		strcpy(in->hello.region, "default");
+	if (!hello_proved(in, blob, r->blob_len, &refusal) || !take_in(in, &refusal)) {
+		refuse(in, &refusal);
+		return;
+	}
 	conf = hello_check(in->core, &in->hello, in->generation, &why);
 	if (conf == NULL) {
 		deny(in, &why);
@@ -184,7 +226,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	set_state(in, INBOUND_GRANTING);
 }
 
-static void
+static int
 push_grant(struct inbound *in)
 {
 	const struct conf *conf = in->core->conf;
@@ -207,7 +249,13 @@ push_grant(struct inbound *in)
 	memcpy(grant.host, conf->name, sizeof(grant.host));
 	len = rwp_grant_encode(&grant, area_out_seq(&in->channel.out), blob, sizeof(blob));
 	if (len > 0)
-		channel_push(&in->channel, &r, blob, len, NULL);
+		len = hello_answer(in, blob, sizeof(blob), len);
+	if (len < 0)
+		return len;
+	channel_push(&in->channel, &r, blob, len, NULL);
+	if (in->auth.keyed)
+		channel_key(&in->channel, in->auth.writer_key, in->auth.target_key);
+	return 0;
 }
 
 static void
@@ -231,13 +279,14 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	if (error == 0)
 		error = arrival_init(
 		    &in->arrival, &in->channel, in->region, &sink_memory, arrival_idle);
+	if (error == 0)
+		error = push_grant(in);
 	if (error < 0) {
 		hello_no_memory(in->core, &in->hello, in->region->size, error, detail, &why);
 		deny(in, &why);
 		return;
 	}
 	in->region->granted_at = clock_realtime();
-	push_grant(in);
 	in->channel.line.grant = in->generation;
 	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
 	set_state(in, INBOUND_OPEN);
@@ -332,6 +381,7 @@ accept_now(struct channel *ch, int error, const char *detail)
 	    .version = RWP_VERSION,
 	    .ring_log2 = TAIL_RING_LOG2,
 	    .fabric = in->info.kind,
+	    .flags = in->auth.keyed ? RWP_KEYED : 0,
 	    .tail_len = TAIL_SIZE,
 	    .generation = in->generation,
 	};
@@ -341,7 +391,10 @@ accept_now(struct channel *ch, int error, const char *detail)
 		reply.tail_rkey = ch->in_reg.mem->rkey;
 		reply.tail_addr = ch->in_reg.mem->remote_addr;
 		memcpy(reply.boot_id, in->core->boot_id, sizeof(reply.boot_id));
+		if (in->auth.keyed)
+			random_bytes(reply.nonce, sizeof(reply.nonce));
 		rwp_reply_encode(&reply, data);
+		auth_reply(&in->auth, data, sizeof(data));
 		set_state(in, INBOUND_ACCEPTING);
 		error = ch->conn->fabric->ops->accept(ch->conn, data, sizeof(data));
 	}
@@ -369,6 +422,7 @@ inbound_free(struct inbound *in)
 		return NULL;
 	list_del(&in->node);
 	loop_timer_free(in->deadline);
+	auth_done(&in->auth);
 	free(in);
 	return NULL;
 }
@@ -403,7 +457,7 @@ inbound_new(struct core *core, struct listener *listener, struct fabric_conn *co
 	}
 	channel_set_remote(&in->channel, request->mailbox_addr, request->mailbox_rkey);
 	list_add_tail(&core->inbounds, &in->node);
-	core->connections++;
+	core->unproven++;
 	*ret = in;
 	return 0;
 }
@@ -411,22 +465,24 @@ inbound_new(struct core *core, struct listener *listener, struct fabric_conn *co
 void
 inbound_request(struct core *core, struct listener *listener, const struct fabric_event *event)
 {
-	struct rwp_reject reject = {0};
+	struct refusal refusal = {0};
+	const struct conf_peer *peer;
 	struct rwp_request request;
 	struct fabric_info info;
 	struct inbound *in;
 
 	event->conn->fabric->ops->describe(event->conn, &info);
-	if (!admission_check(
-		core, listener, &info, event->data, event->data_len, &request, &reject)) {
-		admission_reject(core, event->conn, &info, &reject);
+	if (!admission_check(core, listener, &info, event, &request, &peer, &refusal)) {
+		refusal_reject(core, event->conn, &info, &refusal);
 		return;
 	}
 	if (inbound_new(core, listener, event->conn, &info, &request, &in) < 0) {
-		reject.reason = RWP_E_MEMORY;
-		admission_reject(core, event->conn, &info, &reject);
+		refusal_set(&refusal, RWP_E_MEMORY, "%s", rwp_code_text(RWP_E_MEMORY));
+		refusal_reject(core, event->conn, &info, &refusal);
 		return;
 	}
+	if (peer != NULL)
+		auth_start(&in->auth, peer->key, event->data, request.length);
 	loop_timer_set(in->deadline, state_deadline(in));
 	log_debug("connection from %s on [listen %s], %s %s", in->peer, in->listen, info.fabric,
 	    info.device);
@@ -470,7 +526,10 @@ on_gone(struct channel *ch)
 		region_detach(in->region);
 	arrival_done(&in->arrival);
 	channel_done(ch);
-	core->connections--;
+	if (in->proven)
+		core->connections--;
+	else
+		core->unproven--;
 	list_del(&in->node);
 	loop_bury(core->env.loop, &in->grave);
 	core_changed(core);
@@ -496,84 +555,8 @@ inbound_describe(struct inbound *in, struct fabric_info *ret)
 	*ret = in->info;
 }
 
-static void
-view(struct inbound *in, struct peer_view *ret)
+const char *
+inbound_state_name(const struct inbound *in)
 {
-	*ret = (struct peer_view){
-	    .direction = "in",
-	    .state = STATES[in->state],
-	    .fabric = in->info.fabric,
-	    .since = in->since,
-	    .transfers = in->region != NULL ? in->region->arrivals : 0,
-	    .queued = arrival_open(&in->arrival),
-	};
-	memcpy(ret->name, in->peer, sizeof(ret->name));
-	memcpy(ret->claimed_name, in->hello.writer, sizeof(ret->claimed_name));
-	memcpy(ret->fabric_why, in->fabric_why, sizeof(ret->fabric_why));
-	memcpy(ret->device, in->info.device, sizeof(ret->device));
-	text_address_port(ret->address, (const struct sockaddr *)&in->info.remote);
-	ret->configured = conf_find_peer(in->core->conf, in->peer) != NULL;
-}
-
-void
-inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg)
-{
-	struct peer_view v;
-	struct inbound *in;
-
-	list_for_each (in, &core->inbounds, struct inbound, node) {
-		view(in, &v);
-		fn(arg, &v);
-	}
-}
-
-unsigned
-inbound_disconnect(struct core *core, const char *who)
-{
-	char address[TEXT_ADDRESS_MAX];
-	struct inbound *in;
-	unsigned n = 0;
-
-	list_for_each (in, &core->inbounds, struct inbound, node) {
-		text_address(address, (const struct sockaddr *)&in->info.remote);
-		if (in->state >= INBOUND_ENDING ||
-		    (strcmp(in->peer, who) != 0 && strcmp(in->hello.writer, who) != 0 &&
-			strcmp(address, who) != 0))
-			continue;
-		inbound_end(in, RWP_E_RELEASED, "an operator ended the connection");
-		n++;
-	}
-	return n;
-}
-
-void
-inbound_end_all(struct core *core, unsigned code, const char *text)
-{
-	struct inbound *in;
-
-	list_for_each (in, &core->inbounds, struct inbound, node)
-		inbound_end(in, code, text);
-}
-
-void
-inbound_take_no_more(struct core *core)
-{
-	struct inbound *in;
-
-	list_for_each (in, &core->inbounds, struct inbound, node) {
-		in->channel.line.state = RWP_LINE_ENDING;
-		if (in->state == INBOUND_OPEN)
-			channel_line(&in->channel);
-	}
-}
-
-bool
-inbound_any_open(const struct core *core)
-{
-	struct inbound *in;
-
-	list_for_each (in, &core->inbounds, struct inbound, node)
-		if (arrival_open(&in->arrival))
-			return true;
-	return false;
+	return STATES[in->state];
 }

@@ -20,6 +20,7 @@
 #include "core/channel.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
+#include "wire/auth.h"
 #include "wire/rwp.h"
 
 struct core;
@@ -50,6 +51,8 @@ struct inbound {
 	struct fabric_info info; /* as last described */
 	char fabric_why[LIMIT_TEXT + 1];
 	struct rwp_hello hello;
+	bool proven;      /* HELLO was valid: no stranger any more */
+	struct auth auth; /* of a writer with a key */
 	uint32_t generation;
 	uint64_t since; /* CLOCK_REALTIME */
 	struct region *region;
@@ -71,7 +74,11 @@ void inbound_end(struct inbound *in, unsigned code, const char *text);
 void inbound_region_ready(struct inbound *in, int error, const char *detail);
 void inbound_describe(struct inbound *in, struct fabric_info *ret);
 
-/* ---- for core.c ---- */
+/* ---- for inbounds.c ---- */
+
+const char *inbound_state_name(const struct inbound *in);
+
+/* ---- for core.c, in inbounds.c ---- */
 
 void inbound_each(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);
 /* Ends those of this peer (name, claimed name or address); their number. */

@@ -14,6 +14,7 @@
 #include "core/channel.h"
 #include "core/dial.h"
 #include "core/failure.h"
+#include "core/greeting.h"
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
@@ -134,13 +135,20 @@ outbound_take(struct outbound *ob, struct transfer *t)
 	ob->transfer = t;
 }
 
+/* The target is not what it should be. */
+static void
+fail_target(struct outbound *ob, const struct failure *why)
+{
+	log_warning("connection to %s: %s", peer_name(ob->peer), why->text);
+	give_up(ob, why);
+}
+
 static void
 fail_protocol(struct outbound *ob, const char *text)
 {
 	struct failure why = failure_protocol(text);
 
-	log_warning("connection to %s: %s", peer_name(ob->peer), why.text);
-	give_up(ob, &why);
+	fail_target(ob, &why);
 }
 
 static void
@@ -277,45 +285,21 @@ on_room(struct channel *ch)
 static void
 push_hello(struct outbound *ob)
 {
-	struct rwp_hello hello = {.size = ob->wanted, .generation = ob->reply.generation};
 	struct rwp_record r = {.type = RWP_HELLO};
 	uint8_t blob[RWP_BLOB_MAX];
-	int len;
+	int len = greeting_hello(ob, area_out_seq(&ob->channel.out), blob);
 
-	memcpy(hello.writer, ob->core->conf->name, sizeof(hello.writer));
-	memcpy(hello.region, ob->region, sizeof(hello.region));
-	memcpy(hello.boot_id, ob->reply.boot_id, sizeof(hello.boot_id));
-	len = rwp_hello_encode(&hello, area_out_seq(&ob->channel.out), blob, sizeof(blob));
 	if (len < 0 || channel_push(&ob->channel, &r, blob, len, NULL) < 0)
 		fail_protocol(ob, "its tail area has no room for a HELLO");
-}
-
-static const char *
-grant_fault(const struct rwp_grant *g, uint64_t wanted)
-{
-	if (g->sink != RWP_SINK_MEMORY)
-		return "grants a sink that is not known here";
-	if (g->size < wanted)
-		return "grants less than it was asked for";
-	if (g->segment == 0 || g->in_flight == 0)
-		return "grants nothing to send";
-	if (g->beat_ms == 0 || g->dead_ms <= g->beat_ms)
-		return "grants impossible beats";
-	return NULL;
 }
 
 static void
 on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 {
-	const char *fault;
+	struct failure why;
 
-	if (rwp_grant_decode(blob, r->blob_len, r->seq, &ob->grant) < 0) {
-		fail_protocol(ob, "a malformed grant");
-		return;
-	}
-	fault = grant_fault(&ob->grant, ob->wanted);
-	if (fault != NULL) {
-		fail_protocol(ob, fault);
+	if (!greeting_grant(ob, r, blob, &why)) {
+		fail_target(ob, &why);
 		return;
 	}
 	set_state(ob, OUTBOUND_OPEN);
@@ -380,19 +364,14 @@ on_resolved(struct channel *ch)
 static int
 send_request(struct outbound *ob)
 {
-	struct channel *ch = &ob->channel;
-	struct rwp_request request = {
-	    .version_min = RWP_VERSION,
-	    .version_max = RWP_VERSION,
-	    .fabric = ob->info.kind,
-	    .mailbox_rkey = ch->in_reg.mem->rkey,
-	    .mailbox_addr = ch->in_reg.mem->remote_addr,
-	};
-	uint8_t data[sizeof(request)];
+	struct fabric_conn *conn = ob->channel.conn;
+	uint8_t data[sizeof(struct rwp_request)];
+	int error = greeting_request(ob, data);
 
-	rwp_request_encode(&request, data);
+	if (error < 0)
+		return error;
 	set_state(ob, OUTBOUND_CONNECTING);
-	return ch->conn->fabric->ops->request(ch->conn, data, sizeof(data));
+	return conn->fabric->ops->request(conn, data, sizeof(data));
 }
 
 /* First the mailbox, later the image of the tail area. */
@@ -419,11 +398,12 @@ static void
 on_established(struct channel *ch, const void *data, size_t len)
 {
 	struct outbound *ob = outbound_of(ch);
+	struct failure why;
 	uint32_t most;
 	int error;
 
-	if (rwp_reply_decode(data, len, &ob->reply) < 0 || ob->reply.flags != 0) {
-		fail_protocol(ob, "its reply is no RWP version 1 reply");
+	if (!greeting_reply(ob, data, len, &why)) {
+		fail_target(ob, &why);
 		return;
 	}
 	outbound_describe(ob, &ob->info);
@@ -445,6 +425,7 @@ outbound_free(struct outbound *ob)
 		return NULL;
 	list_del(&ob->node);
 	loop_timer_free(ob->deadline);
+	auth_done(&ob->auth);
 	free(ob);
 	return NULL;
 }
@@ -580,6 +561,7 @@ outbound_view(struct outbound *ob, struct peer_view *ret)
 	    .direction = "out",
 	    .state = STATES[ob->state],
 	    .fabric = ob->info.fabric,
+	    .keyed = ob->auth.keyed && ob->state == OUTBOUND_OPEN,
 	    .since = ob->since,
 	    .transfers = ob->transfers,
 	    .queued = ob->transfer != NULL,

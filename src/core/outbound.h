@@ -20,6 +20,7 @@
 #include "core/sender.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
+#include "wire/auth.h"
 #include "wire/rwp.h"
 
 struct core;
@@ -55,6 +56,7 @@ struct outbound {
 	uint64_t wanted;
 	uint64_t setup_ns;
 	struct rwp_reply reply;
+	struct auth auth; /* with a peer that has a key */
 	struct rwp_grant grant;
 	struct dial *dial;         /* until it is established */
 	struct transfer *transfer; /* from then on */

@@ -28,7 +28,9 @@ struct core {
 	struct core_fabric fabrics[CORE_FABRICS_MAX];
 	unsigned n_fabrics;
 	struct pool *pool;
-	struct share *share; /* of env.source */
+	struct share *share;     /* of env.source */
+	struct keyring *keyring; /* of conf; NULL: there was no memory */
+	struct refusals *refusals;
 	struct poller *poller;
 
 	uint8_t boot_id[8];
@@ -39,7 +41,8 @@ struct core {
 	struct list regions;   /* struct region, by id */
 	struct list peers;     /* struct peer */
 	struct list transfers; /* struct transfer, by id */
-	uint32_t connections;  /* inbound and outbound */
+	uint32_t connections;  /* inbound and outbound, but for: */
+	uint32_t unproven;     /* inbound without a valid HELLO */
 	uint32_t last_region, last_transfer, last_generation;
 	uint32_t orphans; /* refused connections whose CLOSED is to come */
 

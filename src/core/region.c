@@ -74,6 +74,7 @@ describe(struct region *region, struct inbound *inbound)
 	text_address(region->address, (struct sockaddr *)&info.remote);
 	memcpy(region->peer, inbound->peer, sizeof(region->peer));
 	memcpy(region->claimed_name, inbound->hello.writer, sizeof(region->claimed_name));
+	region->keyed = inbound->auth.keyed;
 }
 
 static int
@@ -256,6 +257,7 @@ region_view(struct region *region, struct region_view *ret)
 	*ret = (struct region_view){
 	    .id = region->id,
 	    .fabric = region->fabric,
+	    .keyed = region->keyed,
 	    .state = STATES[region->state],
 	    .size = region->size,
 	    .arrivals = region->arrivals,

@@ -35,6 +35,7 @@ struct region {
 	const char *fabric;
 	char device[64];
 	char fabric_why[LIMIT_TEXT + 1];
+	bool keyed; /* the writer has proved the peer's key */
 
 	uint64_t size;
 	struct memory *memory;

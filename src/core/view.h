@@ -28,6 +28,7 @@ struct region_view {
 	char address[TEXT_ADDRESS_MAX];
 	const char *fabric;
 	char device[64];
+	bool keyed;                      /* the writer has proved the peer's key */
 	const char *state;               /* "preparing", "granted", "receiving", "lingering" */
 	uint64_t size;                   /* bytes granted */
 	uint64_t arrivals;               /* verified transfers */
@@ -47,6 +48,7 @@ struct peer_view {                   /* one connection, or a configured peer wit
 	const char *direction; /* "in", "out", or "" without a connection */
 	const char *state;     /* of the connection; "idle" without one */
 	const char *fabric;    /* "" without a connection */
+	bool keyed;            /* both sides have proved a key */
 	char device[64];
 	char fabric_why[LIMIT_TEXT + 1]; /* as in region_view */
 	uint64_t since;                  /* 0 without a connection */
@@ -64,12 +66,25 @@ struct listen_view {
 	bool host_only;              /* allow admits this machine alone */
 };
 
+enum refused { /* why connections were refused */
+	REFUSED_ADDRESS,
+	REFUSED_BUSY,        /* too many connections */
+	REFUSED_KEY_UNKNOWN, /* no peer has it */
+	REFUSED_KEY_WRONG,   /* it was not proved */
+	REFUSED_KEY_NAMES,   /* proved, but for other names or another listener */
+	REFUSED_KEY_MISSING, /* the region requires one */
+	REFUSED_OTHER,
+	REFUSED_CAUSES
+};
+
 struct status_view {
 	char name[LIMIT_NAME + 1];
 	uint8_t boot_id[8];
 	uint64_t up_ns;
 	uint64_t memory_used, memory_limit;
 	uint32_t regions, connections, connections_limit, transfers;
+	uint32_t unproven, unproven_limit; /* connections besides: no valid HELLO yet */
+	uint64_t refused[REFUSED_CAUSES];
 	bool stopping;
 };
 

@@ -33,6 +33,12 @@ number_at(const json_t *object, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+const char *
+yes_no_at(const json_t *object, const char *key)
+{
+	return json_is_true(json_object_get(object, key)) ? "yes" : "no";
+}
+
 static void
 print_json(const json_t *value)
 {

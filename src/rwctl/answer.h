@@ -26,3 +26,4 @@ int answer_failed(const struct answer *answer, const struct options *o);
 /* A member of an object: "" or 0 when it is null, absent or of another type. */
 const char *text_at(const json_t *object, const char *key);
 uint64_t number_at(const json_t *object, const char *key);
+const char *yes_no_at(const json_t *object, const char *key);

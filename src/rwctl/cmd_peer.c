@@ -12,6 +12,7 @@
 static const struct column COLUMNS[] = {
     {"PEER", COLUMN_TEXT},
     {"NAME", COLUMN_TEXT},
+    {"KEY", COLUMN_TEXT},
     {"ADDRESS", COLUMN_TEXT},
     {"WAY", COLUMN_TEXT},
     {"STATE", COLUMN_TEXT},
@@ -29,12 +30,13 @@ static const struct column COLUMNS[] = {
 static void
 add_peer(struct table *table, const json_t *p)
 {
+	const char *key = text_at(p, "direction")[0] == '\0' ? "" : yes_no_at(p, "keyed");
 	char age[AGE_MAX], done[24], queued[24];
 
 	snprintf(done, sizeof(done), "%" PRIu64, number_at(p, "transfers"));
 	snprintf(queued, sizeof(queued), "%" PRIu64, number_at(p, "queued"));
 	table_row(table,
-	    (const char *[N_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"),
+	    (const char *[N_COLUMNS]){text_at(p, "name"), text_at(p, "claimedName"), key,
 		text_at(p, "address"), text_at(p, "direction"), text_at(p, "state"),
 		text_at(p, "fabric"), text_at(p, "device"), age_since(age, text_at(p, "since")),
 		done, queued, text_at(p, "lastError"), text_at(p, "fabricWhy")});

@@ -13,6 +13,7 @@
 static const struct column COLUMNS[] = {
     {"ID", COLUMN_NUMBER},
     {"PEER", COLUMN_TEXT},
+    {"KEY", COLUMN_TEXT},
     {"FABRIC", COLUMN_TEXT},
     {"DEVICE", COLUMN_TEXT},
     {"SIZE", COLUMN_NUMBER},
@@ -36,10 +37,10 @@ add_region(struct table *table, const json_t *r)
 	snprintf(arrivals, sizeof(arrivals), "%" PRIu64, number_at(r, "arrivals"));
 	text_human_size(size, number_at(r, "size"));
 	text_human_size(bytes, number_at(r, "bytes"));
-	table_row(table, (const char *[N_COLUMNS]){id, text_at(r, "peer"), text_at(r, "fabric"),
-			     text_at(r, "device"), size, arrivals, bytes, text_at(last, "name"),
-			     age_since(age, text_at(last, "time")), text_at(r, "state"),
-			     text_at(r, "fabricWhy")});
+	table_row(table, (const char *[N_COLUMNS]){id, text_at(r, "peer"), yes_no_at(r, "keyed"),
+			     text_at(r, "fabric"), text_at(r, "device"), size, arrivals, bytes,
+			     text_at(last, "name"), age_since(age, text_at(last, "time")),
+			     text_at(r, "state"), text_at(r, "fabricWhy")});
 }
 
 static const struct listing REGIONS = {

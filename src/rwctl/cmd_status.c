@@ -49,6 +49,21 @@ print_listeners(const json_t *list)
 	}
 }
 
+/* Only when there is something to wonder about; what was wrong about keys is in --json. */
+static void
+print_refused(const json_t *s)
+{
+	uint64_t address = number_at(s, "refusedAddress"), busy = number_at(s, "refusedBusy");
+	uint64_t other = number_at(s, "refusedOther");
+	uint64_t key = number_at(s, "refusedKeyUnknown") + number_at(s, "refusedKeyWrong") +
+		       number_at(s, "refusedKeyNames") + number_at(s, "refusedKeyMissing");
+
+	if (address + busy + key + other > 0)
+		printf("  refused by address %" PRIu64 "   by key %" PRIu64 "   busy %" PRIu64
+		       "   other %" PRIu64 "\n",
+		    address, key, busy, other);
+}
+
 static void
 print_status(const json_t *s)
 {
@@ -64,6 +79,7 @@ print_status(const json_t *s)
 	    text_human_size(used, number_at(s, "memoryUsed")),
 	    text_human_size(limit, number_at(s, "memoryLimit")), number_at(s, "regions"),
 	    number_at(s, "connections"), number_at(s, "transfers"));
+	print_refused(s);
 	json_array_foreach (json_object_get(s, "notes"), i, note) {
 		printf("  note   %s\n", json_string_value(note));
 	}

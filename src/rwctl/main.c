@@ -34,6 +34,7 @@ static const struct command {
     {"disconnect", "PEER", "end all connections with PEER", 1, 1, cmd_disconnect},
     {"status", "", "show how the daemon does", 0, 0, cmd_status},
     {"reload", "", "have the daemon read its configuration again", 0, 0, cmd_reload},
+    {"genkey", "[FILE]", "make a key for two peers, in a new FILE", 0, 1, cmd_genkey},
     {"complete", "[COMMAND]", NULL, 0, 1, cmd_complete},
 };
 

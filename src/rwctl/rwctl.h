@@ -38,3 +38,4 @@ int cmd_status(const struct options *o, char **args);
 int cmd_peers(const struct options *o, char **args);
 int cmd_disconnect(const struct options *o, char **args);
 int cmd_reload(const struct options *o, char **args);
+int cmd_genkey(const struct options *o, char **args);

@@ -42,6 +42,8 @@ tell(struct fake_conn *c, enum fabric_event_type type)
 	if (type == FABRIC_REQUEST)
 		e.port = &c->port->base;
 	if (BIT(type) & WITH_DATA && c->data_len > 0) {
+		if (fake.private_data != NULL)
+			fake.private_data(type, c->data, c->data_len);
 		e.data = c->data;
 		e.data_len = c->data_len;
 	}

@@ -51,6 +51,12 @@ struct fake_knobs {
 	uint64_t receive_completions;
 	/* Source of the next connections; NULL: the address that they go to. */
 	const struct sockaddr *from;
+
+	/* Somebody on the network, who sees everything and may alter it: private data before it is
+	 * told with that event, and bytes that have landed at this offset of a memory. NULL:
+	 * nobody. */
+	void (*private_data)(enum fabric_event_type type, uint8_t *data, size_t len);
+	void (*landed)(bool by_target, size_t offset, uint8_t *bytes, size_t len);
 };
 
 #define FAKE_DEFAULTS                                             \

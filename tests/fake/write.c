@@ -162,7 +162,7 @@ source_is_there(const struct fake_conn *c, const struct fabric_write *w)
 
 /* Where the write may land: only in what the peer has registered for this very connection. */
 static uint8_t *
-find_target(const struct fake_conn *peer, const struct fabric_write *w)
+find_target(const struct fake_conn *peer, const struct fabric_write *w, size_t *ret_offset)
 {
 	struct fake_mem *m;
 
@@ -173,6 +173,7 @@ find_target(const struct fake_conn *peer, const struct fabric_write *w)
 
 			if (off > m->base.len || w->len > m->base.len - off)
 				return NULL;
+			*ret_offset = off;
 			return (uint8_t *)m->base.addr + off;
 		}
 	return NULL;
@@ -185,7 +186,8 @@ land(struct fake_conn *c, struct send *s, size_t *budget)
 	const struct fabric_write *w = &s->write;
 	size_t piece = w->len - s->landed < *budget ? w->len - s->landed : *budget;
 	bool lost = c->peer == NULL || fake.cut;
-	uint8_t *target = lost || w->len == 0 ? NULL : find_target(c->peer, w);
+	size_t offset = 0;
+	uint8_t *target = lost || w->len == 0 ? NULL : find_target(c->peer, w, &offset);
 
 	if (s->doomed || (w->len > 0 && !source_is_there(c, w))) {
 		close_both(c, FABRIC_CAUSE_DEVICE, FABRIC_CAUSE_PEER);
@@ -201,6 +203,8 @@ land(struct fake_conn *c, struct send *s, size_t *budget)
 	s->landed += piece;
 	s->done = s->landed == w->len;
 	*budget -= piece;
+	if (target != NULL && s->done && fake.landed != NULL)
+		fake.landed(c->passive, offset, target, w->len);
 	if (!lost) {
 		c->peer->spoken_to = true;
 		if (fake.hints && c->peer->state == ESTABLISHED)

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-pytest.register_assert_rewrite("daemon", "iwarp", "rwp")
+pytest.register_assert_rewrite("daemon", "iwarp", "keyed", "rwp")
 from daemon import Daemon  # noqa: E402: rewritten, so that a failed assert shows its values
 
 running = []

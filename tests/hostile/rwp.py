@@ -34,11 +34,11 @@ def request(rkey, addr, magic=MAGIC, versions=(1, 1), length=56, flags=0):
     return magic + struct.pack("<BBBBIIQ32x", *versions, length, IWARP, flags, rkey, addr)
 
 
-def parse_reply(data):
+def parse_reply(data, wanted_flags=0):
     version, ring_log2, length, fabric, flags, rkey, addr, area, generation, boot_id = struct.unpack_from(
         "<BBBBIIQII8s", data, 4
     )
-    assert data[:4] == MAGIC and version == 1 and flags == 0 and 56 <= length <= len(data)
+    assert data[:4] == MAGIC and version == 1 and flags == wanted_flags and 56 <= length <= len(data)
     return Reply(version, ring_log2, fabric, rkey, addr, area, generation, boot_id)
 
 
@@ -151,6 +151,7 @@ class Tlvs:
 
 class Writer:
     MAILBOX_STAG, MAILBOX_BASE = 0x00C0FFEE, 0x700000001000
+    FLAGS = 0
 
     def __init__(self, address, name="hand", **how):
         """Connects. how: of the MPA request."""
@@ -163,7 +164,7 @@ class Writer:
         private = how.pop("private", request(self.MAILBOX_STAG, self.MAILBOX_BASE))
         self.setup = self.connection.connect(private, **how)
         if not self.setup.flags & iwarp.REJECT:
-            self.reply = parse_reply(self.setup.private)
+            self.reply = parse_reply(self.setup.private, self.FLAGS)
             self.slots = 1 << self.reply.ring_log2
             self.blobs = RING + SLOT * self.slots
 
@@ -196,12 +197,13 @@ class Writer:
         while self.seq + 1 > self.last_line.consumed + self.slots:
             self.turn()
         self.seq += 1
+        data = b""
         if tlvs is not None:
-            fields = self.put_blob(type, tlvs) | fields
-        self.write_record(record(type, self.seq, **fields), self.seq)
+            data = self.make_blob(type, tlvs)
+            fields = self.put_blob(type, data) | fields
+        self.write_record(self.tag(record(type, self.seq, **fields), 40, data), self.seq)
 
-    def put_blob(self, type, tlvs):
-        data = blob(type, self.seq, tlvs)
+    def put_blob(self, type, data):
         if self.blob_at + len(data) > self.reply.length - self.blobs:
             while self.last_line.consumed < self.seq - 1:  # then nothing there is in use
                 self.turn()
@@ -234,12 +236,14 @@ class Writer:
         at = segment.to - self.MAILBOX_BASE
         assert segment.stag == self.MAILBOX_STAG and 0 <= at <= at + len(segment.payload) <= MAILBOX_SIZE
         self.mailbox[at : at + len(segment.payload)] = segment.payload
-        self.last_line = parse_line(self.mailbox[:SLOT]) or self.last_line
+        data = bytes(self.mailbox[:SLOT])
+        if self.is_tagged(data, 44):
+            self.last_line = Line(*struct.unpack("<IIQQQQI12xQ", data))
 
     def put_line(self, **fields):
         self.beat += 1
         fields = {"consumed": self.got, "grant": self.grant[GENERATION] if self.grant else 0} | fields
-        self.write_tail(0, line(self.beat, **fields))
+        self.write_tail(0, self.tag(line(self.beat, **fields), 44))
         if self.grant:
             self.beat_at = time.monotonic() + self.grant[BEAT] / 1000
 
@@ -249,16 +253,30 @@ class Writer:
         while struct.unpack_from("<Q", self.mailbox, slot + 56)[0] != self.got + 1:
             self.turn(timeout)
         self.got += 1
-        r = parse_record(bytes(self.mailbox[slot : slot + SLOT]))
-        assert r is not None, "a record with a wrong tag"
+        raw = bytes(self.mailbox[slot : slot + SLOT])
+        r = Record(*struct.unpack("<BBHIQQIIII16xQ", raw))
+        at = RING + SLOT * MAILBOX_RECORDS + r.blob_off
+        data = bytes(self.mailbox[at : at + r.blob_len])
+        assert self.is_tagged(raw, 40, data), "a record with a wrong tag"
         if self.grant:
             self.put_line()  # gives the slot back
         if r.blob_len == 0:
             return r, None
-        at = RING + SLOT * MAILBOX_RECORDS + r.blob_off
-        data = bytes(self.mailbox[at : at + r.blob_len])
         assert len(data) == r.blob_len and crc32c(data) == r.data_crc
+        self.last_blob = data
         return r, Tlvs(parse_blob(data, r.type, r.seq))
+
+    # What keys change: see keyed.py.
+
+    def make_blob(self, type, tlvs):
+        return blob(type, self.seq, tlvs)
+
+    def tag(self, data, at, blob=b""):
+        """A record (tag at 40) or line (44) as it goes out."""
+        return data
+
+    def is_tagged(self, data, at, blob=b""):
+        return crc32c(data[:at] + data[56:]) == struct.unpack_from("<I", data, at)[0]
 
     # The steps.
 

@@ -67,7 +67,8 @@ def raw_reply(raw, request):
         (rwp.request(1, 0, length=57), rwp.PROTOCOL),
         (rwp.request(1, 0, versions=(2, 3)), rwp.VERSION),
         (rwp.request(1, 0, versions=(0, 0)), rwp.VERSION),
-        *((rwp.request(1, 0, flags=flag), rwp.UNSUPPORTED) for flag in (1, 2, 4, 8, 0x80000000)),
+        (rwp.request(1, 0, flags=1), rwp.KEY),
+        *((rwp.request(1, 0, flags=flag), rwp.UNSUPPORTED) for flag in (2, 4, 8, 0x80000000)),
     ],
     ids="empty text zeros cut magic short long newer older keyed seal doorbell join unknown".split(),
 )

@@ -334,6 +334,9 @@ fake_core_fill(struct core *core)
 	    .regions = 3,
 	    .connections = 1,
 	    .connections_limit = 256,
+	    .unproven = 2,
+	    .unproven_limit = 64,
+	    .refused = {1, 2, 3, 4, 5, 6, 7},
 	};
 	fake_region_add(core, "10.0.0.1", "model.bin", model, sizeof(model));
 	fake_region_add(core, "torn", "always torn", HELLO, 17);
@@ -353,6 +356,7 @@ fake_core_fill(struct core *core)
 	    .state = "established",
 	    .fabric = "verbs",
 	    .device = "mlx5_0",
+	    .keyed = true,
 	    .since = ARRIVED_AT,
 	    .transfers = 1,
 	};

@@ -183,13 +183,13 @@ regions(void **state)
 	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListRegions\"}");
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "regions");
 	json_t *expected =
-	    json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:s, s:i, s:i, s:i, s:i, "
-		      "s:s, s:{s:s, s:i, s:s, s:s}}",
+	    json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:s, s:i, s:i, s:i, "
+		      "s:i, s:s, s:{s:s, s:i, s:s, s:s}}",
 		"id", 4, "region", "default", "peer", "c", "claimedName", "a", "address",
-		"10.0.0.4", "fabric", "verbs", "device", "mlx5_0", "fabricWhy", "state", "granted",
-		"size", 4096, "arrivals", 1, "bytes", 17, "receiveCompletions", 0, "grantedAt",
-		"2025-11-29T16:54:40.123Z", "lastArrival", "name", "hello.txt", "length", 17,
-		"crc32c", "9b6a4ff3", "time", "2025-11-29T16:54:40.123Z");
+		"10.0.0.4", "fabric", "verbs", "device", "mlx5_0", "keyed", 0, "fabricWhy", "state",
+		"granted", "size", 4096, "arrivals", 1, "bytes", 17, "receiveCompletions", 0,
+		"grantedAt", "2025-11-29T16:54:40.123Z", "lastArrival", "name", "hello.txt",
+		"length", 17, "crc32c", "9b6a4ff3", "time", "2025-11-29T16:54:40.123Z");
 	char crc[9];
 
 	snprintf(crc, sizeof(crc), "%08x", crc32c(0, "Hello RDMA Write!", 17));
@@ -208,10 +208,10 @@ peers(void **state)
 	json_t *answer = client_call(f->client, "{\"method\":\"io.rwriter.ListPeers\"}");
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "peers");
 	json_t *expected =
-	    json_pack("{s:s, s:n, s:n, s:b, s:n, s:s, s:n, s:n, s:n, s:n, s:i, s:i, s:s}", "name",
-		"spare", "claimedName", "address", "configured", 1, "direction", "state", "idle",
-		"fabric", "device", "fabricWhy", "since", "transfers", 0, "queued", 0, "lastError",
-		"connection refused");
+	    json_pack("{s:s, s:n, s:n, s:b, s:n, s:s, s:n, s:n, s:b, s:n, s:n, s:i, s:i, s:s}",
+		"name", "spare", "claimedName", "address", "configured", 1, "direction", "state",
+		"idle", "fabric", "device", "keyed", 0, "fabricWhy", "since", "transfers", 0,
+		"queued", 0, "lastError", "connection refused");
 
 	assert_int_equal(json_array_size(list), 2);
 	assert_true(json_equal(json_array_get(list, 1), expected));
@@ -232,6 +232,10 @@ status(void **state)
 	assert_string_equal(json_string_value(json_object_get(p, "bootId")), "01020304050607ef");
 	assert_int_equal(json_integer_value(json_object_get(p, "upNs")), 8 * NSEC_PER_SEC);
 	assert_int_equal(json_array_size(json_object_get(p, "listeners")), 3);
+	assert_int_equal(json_integer_value(json_object_get(p, "unproven")), 2);
+	assert_int_equal(json_integer_value(json_object_get(p, "refusedAddress")), 1);
+	assert_int_equal(json_integer_value(json_object_get(p, "refusedKeyMissing")), 6);
+	assert_int_equal(json_integer_value(json_object_get(p, "refusedOther")), 7);
 	assert_int_equal(json_array_size(notes), 1); /* one for the two fabrics of one section */
 	assert_string_equal(json_string_value(json_array_get(notes, 0)),
 	    "no other machine may write here yet: add \"allow = ADDRESS\" to [listen default] in "

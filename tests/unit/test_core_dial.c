@@ -257,10 +257,10 @@ busy_with_ourselves(void **state)
 	struct world *w = *state;
 	struct outcome o;
 
-	with_two_fabrics(w, NULL, "[limits]\nconnections = 1\n");
+	with_two_fabrics(w, NULL, "[limits]\nunproven = 1\n");
 	write_with_a_slow_start(w, &o);
 	assert_string_equal(o.view.fabric, "fake");
-	assert_non_null(strstr(o.view.fabric_why, "1 of 1 connections in use"));
+	assert_non_null(strstr(o.view.fabric_why, "1 of 1 connections are being set up"));
 }
 
 /* ---- room for one more ---- */

@@ -8,10 +8,12 @@
 
 #include "base/crc32c.h"
 #include "unit/hex.h"
+#include "wire/auth.h"
 #include "wire/rwp.h"
 
 #define PAYLOAD      "Hello RDMA Write!"
 #define PAYLOAD_SIZE (sizeof(PAYLOAD) - 1)
+#define PAYLOAD_CRC  0x24ca7934
 
 static char page[128 << 10];
 
@@ -147,6 +149,21 @@ static const struct rwp_grant GRANT = {
 
 static const struct rwp_begin ONE = {.name = "hello.txt", .length = PAYLOAD_SIZE};
 
+static const struct rwp_record ONE_RECORD = {.type = RWP_ONE,
+    .transfer = 1,
+    .length = PAYLOAD_SIZE,
+    .data_crc = PAYLOAD_CRC,
+    .grant = 1,
+    .seq = 2};
+
+static const struct rwp_record RESULT_RECORD = {.type = RWP_RESULT,
+    .transfer = 1,
+    .stream_off = PAYLOAD_SIZE,
+    .length = RWP_ARRIVED,
+    .data_crc = PAYLOAD_CRC,
+    .grant = 1,
+    .seq = 2};
+
 static const struct rwp_line TARGET_LINE = {
     .state = RWP_LINE_OPEN,
     .grant = 1,
@@ -253,8 +270,7 @@ test_grant(void **state)
 static void
 test_one(void **state)
 {
-	struct rwp_record record = {
-	    .type = RWP_ONE, .transfer = 1, .length = PAYLOAD_SIZE, .grant = 1, .seq = 2};
+	struct rwp_record record = ONE_RECORD;
 	struct rwp_begin one;
 	uint8_t blob[256];
 	int len = rwp_begin_encode(&ONE, RWP_ONE, 2, blob, sizeof(blob));
@@ -262,7 +278,7 @@ test_one(void **state)
 	(void)state;
 	assert_dump("The payload", PAYLOAD, PAYLOAD_SIZE);
 	record.blob_len = check_blob("ONE: the blob", blob, len, &record.data_crc);
-	record.data_crc = crc32c(0, PAYLOAD, PAYLOAD_SIZE);
+	record.data_crc = PAYLOAD_CRC;
 	record.blob_off = (uint32_t)dump_under("HELLO: the blob", blob, sizeof(blob));
 	check_record("ONE: the record", &record);
 	dump_under("ONE: the blob", blob, sizeof(blob));
@@ -273,13 +289,7 @@ test_one(void **state)
 static void
 test_result_and_bye(void **state)
 {
-	struct rwp_record result = {.type = RWP_RESULT,
-	    .transfer = 1,
-	    .stream_off = PAYLOAD_SIZE,
-	    .length = RWP_ARRIVED,
-	    .data_crc = crc32c(0, PAYLOAD, PAYLOAD_SIZE),
-	    .grant = 1,
-	    .seq = 2};
+	struct rwp_record result = RESULT_RECORD;
 	struct rwp_record bye = {.type = RWP_BYE, .seq = 3};
 
 	(void)state;
@@ -293,6 +303,93 @@ test_lines(void **state)
 	(void)state;
 	check_line("The target's line", &TARGET_LINE);
 	check_line("The writer's line", &WRITER_LINE);
+}
+
+/* ---- the same session with a key ---- */
+
+static uint8_t key[AUTH_KEY_SIZE];
+
+static void
+count(uint8_t *bytes, size_t n, unsigned from)
+{
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)(from + i);
+}
+
+/* Request and reply, as the page shows them, begin the handshake. */
+static void
+begin_keyed(struct auth *auth)
+{
+	struct rwp_request request = REQUEST;
+	struct rwp_reply reply = REPLY;
+	uint8_t out[64];
+
+	memset(auth, 0, sizeof(*auth));
+	count(key, sizeof(key), 0);
+	request.flags = reply.flags = RWP_KEYED;
+	count(request.nonce, sizeof(request.nonce), 0x20);
+	count(reply.nonce, sizeof(reply.nonce), 0x30);
+	assert_int_equal(auth_key_id(key, request.key_id), 0);
+	rwp_request_encode(&request, out);
+	assert_int_equal(auth_gate(key, out, out + offsetof(struct rwp_request, gate)), 0);
+	assert_dump("Keyed: the request", out, sizeof(request));
+	auth_start(auth, key, out, sizeof(request));
+	rwp_reply_encode(&reply, out);
+	assert_dump("Keyed: the reply", out, sizeof(reply));
+	auth_reply(auth, out, sizeof(reply));
+}
+
+/* The MAC of a blob of len bytes, which is put behind it, as the page shows it. */
+static int
+check_mac(const char *heading, struct auth *auth, uint8_t *blob, size_t size, int len,
+    int (*fn)(struct auth *, const void *, size_t, uint8_t *))
+{
+	int before = len;
+	uint8_t *mac = rwp_blob_add_mac(blob, size, &len);
+
+	assert_non_null(mac);
+	assert_int_equal(fn(auth, blob, (size_t)before, mac), 0);
+	assert_dump(heading, blob + before, (size_t)(len - before));
+	return len;
+}
+
+static void
+check_tag(const char *heading, const struct rwp_record *r, const void *blob, const uint8_t *with)
+{
+	uint8_t out[RWP_RECORD_SIZE];
+
+	rwp_record_encode(r, out);
+	rwp_record_sign(out, blob, with);
+	assert_dump(heading, out + offsetof(struct rwp_record, tag), AUTH_MAC_SIZE);
+}
+
+static void
+test_keyed(void **state)
+{
+	struct rwp_record one = ONE_RECORD, result = RESULT_RECORD;
+	uint8_t blob[256], keys[2 * AUTH_KEY_SIZE], line[64];
+	struct auth auth;
+	int hello_len, len;
+
+	(void)state;
+	begin_keyed(&auth);
+	hello_len = check_mac("Keyed: the end of HELLO", &auth, blob, sizeof(blob),
+	    rwp_hello_encode(&HELLO, 1, blob, sizeof(blob)), auth_hello);
+	check_mac("Keyed: the end of GRANT", &auth, blob, sizeof(blob),
+	    rwp_grant_encode(&GRANT, 1, blob, sizeof(blob)), auth_grant);
+	memcpy(keys, auth.writer_key, AUTH_KEY_SIZE);
+	memcpy(keys + AUTH_KEY_SIZE, auth.target_key, AUTH_KEY_SIZE);
+	assert_dump("Keyed: the session keys", keys, sizeof(keys));
+
+	len = rwp_begin_encode(&ONE, RWP_ONE, 2, blob, sizeof(blob));
+	one.blob_len = (uint16_t)len;
+	one.blob_off = (uint32_t)hello_len;
+	check_tag("Keyed: the tag of ONE", &one, blob, auth.writer_key);
+	check_tag("Keyed: the tag of RESULT", &result, NULL, auth.target_key);
+	rwp_line_encode(&WRITER_LINE, line);
+	rwp_line_sign(line, auth.writer_key);
+	assert_dump("Keyed: the tag of the writer's line", line + offsetof(struct rwp_line, tag),
+	    sizeof(WRITER_LINE.tag));
 }
 
 /* ---- the tables ---- */
@@ -340,6 +437,7 @@ main(void)
 	    cmocka_unit_test(test_one),
 	    cmocka_unit_test(test_result_and_bye),
 	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_keyed),
 	    cmocka_unit_test(test_codes),
 	    cmocka_unit_test(test_record_types),
 	};

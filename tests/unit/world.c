@@ -16,6 +16,7 @@
 #include "unit/world.h"
 
 const char *world_lines_a, *world_lines_b;
+const char *world_name_b = "b", *world_allow = "any";
 bool world_two_fabrics;
 unsigned world_fail_at, world_allocations;
 
@@ -101,9 +102,9 @@ make_conf(const char *name, unsigned port, const char *lines)
 	assert_non_null(file);
 	fprintf(file,
 	    "[rwriter]\nname = %s\nlog-level = error\n"
-	    "[listen default]\naddress = 127.0.0.1\nport = %u\nallow = any\n"
+	    "[listen default]\naddress = 127.0.0.1\nport = %u\nallow = %s\n"
 	    "[peer b]\naddress = 127.0.0.1\nport = 7472\n%s",
-	    name, port, lines != NULL ? lines : "");
+	    name, port, world_allow, lines != NULL ? lines : "");
 	fclose(file);
 	assert_int_equal(conf_load(path, stderr, &conf), 0);
 	unlink(path);
@@ -156,7 +157,7 @@ world_open(struct world *w)
 	log_set_sink(quiet);
 	memset(w, 0, sizeof(*w));
 	w->conf_a = make_conf("a", 7471, world_lines_a);
-	w->conf_b = make_conf("b", 7472, world_lines_b);
+	w->conf_b = make_conf(world_name_b, 7472, world_lines_b);
 	world_allocations = 0;
 	counting = true;
 	error = loop_new(&w->loop);
@@ -177,7 +178,8 @@ is_empty(const struct core *core)
 	struct status_view v;
 
 	core_status(core, &v);
-	return v.connections == 0 && v.regions == 0 && v.transfers == 0 && v.memory_used == 0;
+	return v.connections == 0 && v.unproven == 0 && v.regions == 0 && v.transfers == 0 &&
+	       v.memory_used == 0;
 }
 
 static bool
@@ -421,5 +423,5 @@ world_connections(const struct core *core)
 	struct status_view v;
 
 	core_status(core, &v);
-	return v.connections;
+	return v.connections + v.unproven;
 }

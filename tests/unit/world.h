@@ -42,6 +42,8 @@ struct outcome { /* of one write; must outlive it, or the world's closing */
 
 /* More lines for the configuration of a or b, before world_open(); NULL: none. */
 extern const char *world_lines_a, *world_lines_b;
+/* What b calls itself ("b"), and whom both allow ("any"). */
+extern const char *world_name_b, *world_allow;
 
 /* Both cores have a second fabric, "verbs", beside "fake"; before world_open(). Of fake_conn()'s
  * fabrics 0 and 1 are a's then, 2 and 3 b's. */
@@ -90,5 +92,5 @@ void world_half_way(struct world *w, struct outcome *o);
 int world_file(uint64_t size);
 /* b's newest arrival is byte for byte the pattern. */
 void world_check(struct world *w, uint64_t size);
-unsigned world_regions(const struct world *w); /* at b */
-unsigned world_connections(const struct core *core);
+unsigned world_regions(const struct world *w);       /* at b */
+unsigned world_connections(const struct core *core); /* also those without a HELLO */
