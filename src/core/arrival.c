@@ -75,6 +75,12 @@ arrival_open(const struct arrival *a)
 	return a->state == ARRIVAL_OPEN || a->state == ARRIVAL_VERIFYING;
 }
 
+bool
+arrival_is_stream(const struct arrival *a)
+{
+	return a->announced == UINT64_MAX;
+}
+
 /* ---- results ---- */
 
 static void

@@ -62,5 +62,7 @@ int arrival_record(
 bool arrival_busy(const struct arrival *a);
 /* A transfer has begun and not ended. */
 bool arrival_open(const struct arrival *a);
+/* ... whose length was not announced. */
+bool arrival_is_stream(const struct arrival *a);
 /* The connection is over: an open transfer is lost. */
 void arrival_abandon(struct arrival *a);

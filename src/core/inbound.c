@@ -29,6 +29,8 @@
 /* The longest answer to a record: a DENY or failed RESULT with its texts. */
 #define ANSWER_MAX 1280
 
+#define FOREVER_NS (365 * 24 * 3600 * NSEC_PER_SEC)
+
 static const char *const STATES[] = {
     [INBOUND_PREPARING] = "preparing",
     [INBOUND_ACCEPTING] = "accepting",
@@ -49,6 +51,7 @@ inbound_of(struct channel *ch)
 
 /* ---- state ---- */
 
+/* A stream may pause for as long as its writer beats: what feeds it may be a person. */
 static uint64_t
 state_deadline(const struct inbound *in)
 {
@@ -58,7 +61,9 @@ state_deadline(const struct inbound *in)
 		return conf->hello_ns;
 	if (in->state < INBOUND_OPEN)
 		return conf->setup_ns;
-	return arrival_open(&in->arrival) ? conf->stall_ns : conf->idle_ns;
+	if (arrival_open(&in->arrival))
+		return arrival_is_stream(&in->arrival) ? FOREVER_NS : conf->stall_ns;
+	return conf->idle_ns;
 }
 
 static void

@@ -145,6 +145,37 @@ stream(void **state)
 	assert_int_equal(o.view.region_id, 1); /* on the same connection */
 }
 
+/* A person at the keyboard is no fault: neither side gives the stream up. */
+static void
+stream_pauses(void **state)
+{
+	static const char SHORT[] = "[limits]\nstall = 300ms\n";
+	struct world *w = *state;
+	uint8_t *bytes = calloc(1, (1 << 20) + 10);
+	struct outcome o;
+	size_t sent = 0;
+	int fds[2];
+
+	world_reopen(w, SHORT, SHORT);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(world_write_fd(w, &o, "b", "stdin", fds[1]), 0);
+	close(fds[1]);
+	while (sent < (1 << 20) + 10) {
+		ssize_t n = send(fds[0], bytes + sent, (1 << 20) + 10 - sent, MSG_NOSIGNAL);
+
+		sent += n > 0 ? n : 0;
+		loop_turn(w->loop, NSEC_PER_MSEC);
+	}
+	world_turns(w, 1);
+	assert_false(o.done);
+	shutdown(fds[0], SHUT_WR);
+	world_wait(w, &o.done, "the stream's end", 10);
+	close(fds[0]);
+	free(bytes);
+	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
+	assert_int_equal(o.view.length, (1 << 20) + 10);
+}
+
 /* Who fed the stream has died: half of it is not the whole. */
 static void
 stream_is_cut_off(void **state)
@@ -611,6 +642,7 @@ main(void)
 	    TEST(late_established),
 	    TEST(hints_and_narrow_queue),
 	    TEST(stream),
+	    TEST(stream_pauses),
 	    TEST(stream_is_cut_off),
 	    TEST(many_at_once),
 	    TEST(connection_is_reused),
