@@ -1,6 +1,7 @@
 """Ends of all kinds in the middle of things: who survives is clean, and the next transfer works."""
 
 import signal
+import subprocess
 import time
 
 import pytest
@@ -123,10 +124,33 @@ def test_connection_that_is_idle_is_closed(pair, hello):
     works(writer, target, hello)
 
 
-def test_transfer_that_stands_still_ends(pair):
+def test_stream_may_pause(pair):
+    """For longer than [limits] stall, as long as its writer shows that it lives."""
     writer, target = pair
-    target.configure(limits={"stall": "1s"})
-    target.rwctl("reload")
+    for daemon in pair:
+        daemon.configure(limits={"stall": "1s"})
+        daemon.rwctl("reload")
     stream = hold(writer, target)
-    assert stream.wait(timeout=30) == 1
-    assert b"stands still" in stream.stderr.read()
+    with pytest.raises(subprocess.TimeoutExpired):
+        stream.wait(timeout=3)
+    out, errors = stream.communicate(b"and on it goes", timeout=60)
+    assert stream.returncode == 0, errors.decode()
+    assert b"arrived, 2097166 bytes" in out
+
+
+@pytest.mark.parametrize("who", ["writer", "target"])
+def test_daemon_that_hangs(pair, hello, who):
+    """The kernel still answers for it, but its beats are missing: the other one ends the connection."""
+    writer, target = pair
+    for daemon in pair:
+        daemon.configure(limits={"beat": "200ms", "dead": "2s"})
+        daemon.rwctl("reload")
+    hanging, other = (writer, target) if who == "writer" else (target, writer)
+    flow = Flow(writer, target)
+    hanging.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: other.status()["connections"] == 0, what="the other one to notice")
+    finally:
+        hanging.process.send_signal(signal.SIGCONT)
+    assert flow.end()[0] == 1
+    works(writer, target, hello)
