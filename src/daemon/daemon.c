@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/crc32c.h"
 #include "base/log.h"
@@ -148,6 +149,8 @@ check_memlock(const struct conf *conf)
 	char have[TEXT_SIZE_MAX], want[TEXT_SIZE_MAX];
 	struct rlimit limit;
 
+	if (access("/dev/infiniband/rdma_cm", F_OK) < 0) /* only RDMA devices pin memory */
+		return;
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur >= conf->pinned_memory)
 		return;
 	log_warning("RDMA devices may pin only %s (RLIMIT_MEMLOCK), [limits] pinned-memory is %s: "
