@@ -481,7 +481,7 @@ void
 peer_end_all(struct core *core)
 {
 	struct failure why =
-	    failure_make(RWP_E_SHUTDOWN, "was not written to: the daemon here stops");
+	    failure_make(RWP_E_SHUTDOWN, "was not written to the end: the daemon here stops");
 	struct peer *peer;
 
 	list_for_each (peer, &core->peers, struct peer, node)

@@ -38,7 +38,7 @@ base_name(const char *path)
 }
 
 /* The daemon reads a regular file itself, from its start. What is elsewhere in its file, or is
- * longer than it says (files in /proc), is pumped. */
+ * not as long as it says (files in /proc and /sys), is pumped. */
 static bool
 travels_itself(int fd, const struct stat *st)
 {
@@ -46,7 +46,9 @@ travels_itself(int fd, const struct stat *st)
 
 	if (!S_ISREG(st->st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
 		return false;
-	return st->st_size > 0 || pread(fd, &byte, 1, 0) == 0;
+	if (st->st_size == 0)
+		return pread(fd, &byte, 1, 0) == 0;
+	return pread(fd, &byte, 1, st->st_size - 1) == 1;
 }
 
 static int

@@ -58,7 +58,7 @@ stop_at_once(void **state)
 	assert_false(w->stopped_a);
 	core_stop(w->a);
 	fake.turn_bytes = 1 << 20; /* with another try it would arrive */
-	fails_with(w, &o, "was not written to: the daemon here stops");
+	fails_with(w, &o, "was not written to the end: the daemon here stops");
 	WORLD_UNTIL(w, w->stopped_a);
 	assert_int_equal(w->arrivals, 1);
 }
@@ -77,7 +77,7 @@ stop_while_dialling(void **state)
 	core_stop(w->a);
 	core_stop(w->a);
 	fake.cut = false;
-	fails_with(w, &o, "was not written to: the daemon here stops");
+	fails_with(w, &o, "was not written to the end: the daemon here stops");
 	WORLD_UNTIL(w, w->stopped_a);
 	assert_int_equal(world_connections(w->b), 0);
 }
