@@ -170,17 +170,29 @@ multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* len_b more bytes multiply A's remainder by x^(8 len_b); the inversions of both CRCs cancel out.
- */
+/* x^(8 len): what len more bytes multiply a remainder by. */
+static uint32_t
+shift(uint64_t len)
+{
+	uint32_t product = ONE, square = X_8;
+
+	for (; len > 0; len >>= 1) {
+		if (len & 1)
+			product = multiply(product, square);
+		square = multiply(square, square);
+	}
+	return product;
+}
+
+/* The inversions of both CRCs cancel out. */
 uint32_t
 crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b)
 {
-	uint32_t shift = ONE, square = X_8;
+	return multiply(crc_a, shift(len_b)) ^ crc_b;
+}
 
-	for (; len_b > 0; len_b >>= 1) {
-		if (len_b & 1)
-			shift = multiply(shift, square);
-		square = multiply(square, square);
-	}
-	return multiply(crc_a, shift) ^ crc_b;
+uint32_t
+crc32c_zeros(uint64_t len)
+{
+	return ~multiply(~UINT32_C(0), shift(len));
 }

@@ -20,3 +20,6 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t len);
 
 /* The CRC of A followed by B, from the CRCs of both and the length of B, in O(log len_b). */
 uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b);
+
+/* The CRC of len zeros, in O(log len). */
+uint32_t crc32c_zeros(uint64_t len);

@@ -44,6 +44,7 @@ enum rwp_tlv {
 	RWP_TLV_CHOSEN = 24,    /* GRANT: u64 feature bits */
 	RWP_TLV_REGION_ID = 25, /* GRANT: u32, the region's number on the target */
 	RWP_TLV_HOST = 26,      /* GRANT, DENY: the target's name */
+	RWP_TLV_BUFFERS = 27,   /* GRANT, must be understood: u32, buffers of SIZE bytes each */
 	RWP_TLV_CODE = 32,      /* DENY, NOTICE, RESULT: u32 enum rwp_code */
 	RWP_TLV_TEXT = 33,      /* DENY, NOTICE, RESULT: what is wrong */
 	RWP_TLV_FIX = 34,       /* DENY, NOTICE, RESULT: what to change on the target */
@@ -51,8 +52,8 @@ enum rwp_tlv {
 	RWP_TLV_RETRY = 36,     /* DENY: u32 milliseconds */
 	RWP_TLV_NAME = 48,      /* BEGIN, ONE: file name */
 	RWP_TLV_LENGTH = 49,    /* BEGIN, ONE: u64, when known */
-	RWP_TLV_MODE = 50,      /* BEGIN, ONE: u32 */
-	RWP_TLV_MTIME = 51,     /* BEGIN, ONE: i64 nanoseconds since 1970 */
+	RWP_TLV_MODE = 50,      /* BEGIN, ONE: u32, permission bits that the file shall have */
+	RWP_TLV_MTIME = 51,     /* BEGIN, ONE: i64 nanoseconds since 1970, as its time shall be */
 	RWP_TLV_ID = 52,        /* BEGIN, ONE: 16 bytes */
 	RWP_TLV_CHECK = 63, /* ONE, last: u32 CRC32C of the blob before this TLV, since data_crc is
 			     * the payload's */

@@ -18,7 +18,7 @@ enum kind { TEXT, U32, U64, BYTES };
 struct field {
 	uint16_t type; /* enum rwp_tlv */
 	uint8_t kind;
-	bool required;
+	bool required, must; /* be there; be understood */
 	uint16_t offset, size;
 	uint64_t absent; /* of a U64 */
 };
@@ -51,7 +51,7 @@ static const struct field HELLO_FIELDS[] = {
     {FIELD(rwp_hello, size, SIZE, U64), .required = true},
     {FIELD(rwp_hello, offered, OFFERED, U64)},
     {FIELD(rwp_hello, required, REQUIRED, U64)},
-    {RWP_TLV_ECHO, BYTES, true, offsetof(struct rwp_hello, boot_id), ECHO_SIZE, 0},
+    {RWP_TLV_ECHO, BYTES, true, false, offsetof(struct rwp_hello, boot_id), ECHO_SIZE, 0},
 };
 
 static const struct field GRANT_FIELDS[] = {
@@ -67,6 +67,7 @@ static const struct field GRANT_FIELDS[] = {
     {FIELD(rwp_grant, chosen, CHOSEN, U64)},
     {FIELD(rwp_grant, region_id, REGION_ID, U32)},
     {FIELD(rwp_grant, host, HOST, TEXT)},
+    {FIELD(rwp_grant, buffers, BUFFERS, U32), .must = true},
 };
 
 static const struct field DENY_FIELDS[] = {
@@ -113,20 +114,22 @@ is_absent(const struct field *f, const void *member)
 static void
 put_field(struct rwp_builder *b, const struct field *f, const void *member)
 {
+	unsigned type = f->must ? f->type | RWP_TLV_MUST : f->type;
+
 	if (!f->required && is_absent(f, member))
 		return;
 	switch ((enum kind)f->kind) {
 	case TEXT:
-		rwp_put(b, f->type, member, strnlen(member, f->size));
+		rwp_put(b, type, member, strnlen(member, f->size));
 		break;
 	case U32:
-		rwp_put_u32(b, f->type, *(const uint32_t *)member);
+		rwp_put_u32(b, type, *(const uint32_t *)member);
 		break;
 	case U64:
-		rwp_put_u64(b, f->type, *(const uint64_t *)member);
+		rwp_put_u64(b, type, *(const uint64_t *)member);
 		break;
 	case BYTES:
-		rwp_put(b, f->type, member, f->size);
+		rwp_put(b, type, member, f->size);
 		break;
 	}
 }

@@ -25,6 +25,7 @@ struct rwp_hello {
 struct rwp_grant {
 	uint64_t address, size, in_flight, chosen;
 	uint32_t rkey, generation, sink, segment, beat_ms, dead_ms, region_id;
+	uint32_t buffers; /* 0 as 1 */
 	char host[LIMIT_NAME + 1];
 };
 
@@ -36,10 +37,10 @@ struct rwp_deny { /* DENY, NOTICE, and RESULT of a transfer that failed */
 
 struct rwp_begin { /* BEGIN and ONE; a ONE's CHECK is made and verified by the codec */
 	char name[LIMIT_FILE_NAME + 1];
-	uint64_t length; /* UINT64_MAX: not known */
-	uint32_t mode;
-	int64_t mtime_ns;
-	uint8_t id[16];
+	uint64_t length;  /* UINT64_MAX: not known */
+	uint32_t mode;    /* permission bits wanted; 0: as the target likes */
+	int64_t mtime_ns; /* modification time wanted; 0: none */
+	uint8_t id[16];   /* zeros: cannot be resumed */
 };
 
 /* Encoders return the blob's length or -EMSGSIZE; kind is the record type. An optional field that

@@ -116,11 +116,12 @@ struct rwp_record {
 	uint8_t flags;
 	uint16_t blob_len; /* 0: no blob */
 	uint32_t transfer;
-	uint64_t stream_off; /* END, RESULT: whole length */
+	uint64_t stream_off; /* END, RESULT: whole length; BEGIN-OK: go on from there */
 	uint64_t region_off; /* RESULT: bytes durable */
-	uint32_t length;     /* DATA, ONE: payload bytes; RESULT: status */
-	uint32_t data_crc;   /* DATA, ONE: of the payload; END, RESULT: of the whole stream; with
-			      * any other blob: of the blob (so in a RESULT that failed) */
+	uint32_t length;     /* DATA, ONE: payload bytes; HOLE: zeros; RESULT: status */
+	uint32_t data_crc;   /* DATA, ONE: of the payload; END, RESULT: of the whole stream;
+			      * BEGIN-OK: of the bytes before stream_off; with any other blob: of
+			      * the blob (so in a RESULT that failed) */
 	uint32_t grant;
 	uint32_t blob_off; /* from the start of the blob ring */
 	uint8_t tag[16];
@@ -132,9 +133,9 @@ struct rwp_line {
 	uint32_t state; /* enum rwp_line_state */
 	uint32_t grant;
 	uint64_t consumed; /* seq of the last record taken from the other side's ring */
-	uint64_t released;
-	uint64_t arrived; /* bytes verified of `transfer` */
-	uint64_t durable;
+	uint64_t released; /* bytes of the ring given back, all transfers together */
+	uint64_t arrived;  /* bytes verified of `transfer` */
+	uint64_t durable;  /* ... on stable storage */
 	uint32_t transfer;
 	uint8_t tag[12];
 	uint64_t beat; /* the flag: grows by one with every writing */

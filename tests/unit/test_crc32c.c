@@ -96,6 +96,19 @@ test_combine(void **state)
 	assert_int_equal(crc32c_combine(0x12345678, 0, 0), 0x12345678);
 }
 
+static void
+test_zeros(void **state)
+{
+	static const uint8_t zeros[1000];
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(zeros); len += 37)
+		assert_int_equal(crc32c_zeros(len), by_bits(zeros, len));
+	assert_int_equal(crc32c_zeros(UINT64_C(10) << 30),
+	    crc32c_combine(crc32c_zeros(UINT64_C(4) << 30), crc32c_zeros(UINT64_C(6) << 30),
+		UINT64_C(6) << 30));
+}
+
 /* Lengths that no test can hold in memory: A B B ... doubled by combining is associative. */
 static void
 test_combine_long(void **state)
@@ -119,6 +132,7 @@ main(void)
 	    cmocka_unit_test(test_after_init),
 	    cmocka_unit_test(test_combine),
 	    cmocka_unit_test(test_combine_long),
+	    cmocka_unit_test(test_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, fill, NULL);
