@@ -100,29 +100,60 @@ static void
 release_pages(struct memory *m)
 {
 	if (m->addr != NULL)
-		munmap(m->addr, m->size);
+		munmap(m->addr, m->mapped);
 	if (m->fd >= 0)
 		close(m->fd);
 	m->addr = NULL;
 	m->fd = -1;
 }
 
+/* Of a file of huge pages the last is taken whole; 0 when not even the first would be filled. */
+static size_t
+whole_huge_pages(int fd, size_t size)
+{
+	struct stat st;
+	size_t page;
+
+	if (fstat(fd, &st) < 0)
+		return 0;
+	page = (size_t)st.st_blksize;
+	return size < page ? 0 : (size + page - 1) / page * page;
+}
+
+/* Mapping sets huge pages aside, so a want of them shows before the long work. Reserving the pages
+ * (they are zero) reports a shortage here; later it would be a SIGBUS. */
 static int
-make_pages(struct memory *m)
+make_pages_of(struct memory *m, unsigned huge)
 {
 	void *addr;
 
-	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* Reserving the pages (they are zero) reports a shortage here; later it would be a SIGBUS.
-	 */
-	if (m->fd < 0 || ftruncate(m->fd, m->size) < 0 || fallocate(m->fd, 0, 0, m->size) < 0)
+	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
+	if (m->fd < 0)
 		return -errno;
-	addr = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	m->mapped = huge ? whole_huge_pages(m->fd, m->size) : m->size;
+	if (m->mapped == 0)
+		return -EINVAL;
+	if (ftruncate(m->fd, m->mapped) < 0)
+		return -errno;
+	addr = mmap(NULL, m->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	m->addr = addr;
+	return fallocate(m->fd, 0, 0, m->mapped) < 0 ? -errno : 0;
+}
 
-	/* The writable mapping above stays; nobody else can make one, or change the size. */
+static int
+make_pages(struct memory *m)
+{
+	int error = make_pages_of(m, MFD_HUGETLB);
+
+	if (error < 0) {
+		release_pages(m);
+		error = make_pages_of(m, 0);
+	}
+	if (error < 0)
+		return error;
+	/* The writable mapping stays; nobody else can make one, or change the size. */
 	if (fchmod(m->fd, 0400) < 0 || fcntl(m->fd, F_ADD_SEALS, SEALS) < 0)
 		return -errno;
 	return 0;

@@ -1,9 +1,10 @@
 /* pool.h -- memory for regions and staging: memfds reserved, zeroed, mapped and sealed, within a
  * budget
  *
- * Making and unmaking memory blocks (page faults are dear), so both are jobs. What comes back is
- * zeroed and kept warm for the next one of the same size; warm memory goes after a minute without
- * use, and earlier when the budget is needed. Used on the loop's thread only.
+ * Huge pages are taken where the system has free ones, silently others where not. Making and
+ * unmaking memory blocks (page faults are dear), so both are jobs. What comes back is zeroed and
+ * kept warm for the next one of the same size; warm memory goes after a minute without use, and
+ * earlier when the budget is needed. Used on the loop's thread only.
  */
 
 #pragma once
@@ -24,6 +25,7 @@ struct memory {
 	struct pool *pool;
 	uint8_t *addr;
 	size_t size;   /* whole pages */
+	size_t mapped; /* more than size where that is no whole number of huge pages */
 	int fd;        /* sealed memfd, mode 0400 */
 	bool exported; /* a descriptor has left the daemon: never recycled */
 	int error;
