@@ -72,13 +72,31 @@ def test_other_connections_records(target, stranger, canary):
     is_struck_down(target, stranger, terminate_about(1, 1, 2, segment))
 
 
-def test_memory_of_a_connection_that_has_ended(target, stranger, connect):
-    gone = connect()
+def memory_that_was(connect, target, how):
+    """A write to memory that a peer had: with an arrival it lingers, and an operator may have released it."""
+    gone = connect(name="gone")
     gone.hello()
-    segment = write(gone.grant[rwp.RKEY], gone.grant[rwp.GRANT_ADDRESS], ANY)
-    gone.bye()
+    number = gone.grant[rwp.REGION_ID]
+    if how != "empty":
+        gone.one(ANY)
+        gone.result()
+    if how == "released":
+        target.call("Release", id=number)
+        gone.connection.last_words()
+    else:
+        gone.bye()
+    until(lambda: not [p for p in target.peers() if p["claimedName"] == "gone"], what="its end")
+    assert (how == "lingering") == (number in [r["id"] for r in target.regions()])
+    return number, write(gone.grant[rwp.RKEY], gone.grant[rwp.GRANT_ADDRESS], b"x")
+
+
+@pytest.mark.parametrize("how", ["empty", "lingering", "released"])
+def test_memory_of_a_connection_that_has_ended(target, stranger, connect, how):
+    number, segment = memory_that_was(connect, target, how)
     stranger.connection.send(segment)
     is_struck_down(target, stranger, terminate_about(1, 1, 0, segment))
+    if how == "lingering":
+        assert target.memory(number)[: len(ANY)] == ANY
 
 
 def test_second_part_of_a_message_overruns(target, stranger):
