@@ -44,7 +44,7 @@ write_cancelled(void *arg)
 {
 	struct write *w = arg;
 
-	core_write_cancel(w->transfer);
+	core_write_cancel(w->transfer, false);
 	free(w);
 }
 

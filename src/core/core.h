@@ -50,6 +50,7 @@ struct write_request {
 		   socket */
 	uint64_t size;       /* stream: room to ask for, 0 if the caller does not know */
 	uint64_t timeout_ns; /* 0: none */
+	bool preserve;       /* the file there shall have the mode and the mtime of this one */
 	uid_t uid;
 	/* Each progress step at most every 100 ms and each change of state; the last call has a
 	 * final state, and the transfer is gone when it returns. Called between the loop's
@@ -63,8 +64,9 @@ struct write_request {
  * it in words. */
 int core_write(struct core *core, const struct write_request *request, struct transfer **ret,
     char *error, size_t size);
-/* Gives up: no further update. What has been sent is discarded by the target. */
-void core_write_cancel(struct transfer *transfer);
+/* Gives up: no further update. discard: the target shall keep nothing of it; else it keeps what a
+ * later write of the same file can go on from. It hears of that if there is a connection. */
+void core_write_cancel(struct transfer *transfer, bool discard);
 
 /* ---- looking and administering ---- */
 

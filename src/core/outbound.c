@@ -108,11 +108,11 @@ outbound_end(struct outbound *ob, unsigned code, const char *text)
 }
 
 void
-outbound_detach(struct outbound *ob, unsigned code)
+outbound_detach(struct outbound *ob, bool discard)
 {
 	ob->transfer = NULL;
-	sender_finish(&ob->sender);
-	outbound_end(ob, code, "its transfer was given up");
+	sender_abort(&ob->sender, discard);
+	outbound_end(ob, RWP_E_ABORTED, "its transfer was given up");
 }
 
 void

@@ -82,9 +82,9 @@ bool outbound_fits(const struct outbound *ob, const struct transfer *t);
 /* Open without a transfer. */
 bool outbound_is_idle(const struct outbound *ob);
 void outbound_run(struct outbound *ob, struct transfer *t);
-/* Its transfer goes away before its result: the connection ends, since the target would wait for
- * the rest. */
-void outbound_detach(struct outbound *ob, unsigned code);
+/* Its transfer goes away before its result: the target hears what to do with what it has, and the
+ * connection ends. */
+void outbound_detach(struct outbound *ob, bool discard);
 /* BYE, and the end. Idempotent. */
 void outbound_end(struct outbound *ob, unsigned code, const char *text);
 

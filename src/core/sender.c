@@ -227,8 +227,8 @@ describe(struct sender *s, unsigned type, uint8_t blob[RWP_BLOB_MAX])
 {
 	struct rwp_begin b = {
 	    .length = source_length(s->source),
-	    .mode = source_mode(s->source),
-	    .mtime_ns = source_mtime(s->source),
+	    .mode = transfer_preserves(s->transfer) ? source_mode(s->source) : 0,
+	    .mtime_ns = transfer_preserves(s->transfer) ? source_mtime(s->source) : 0,
 	};
 
 	snprintf(b.name, sizeof(b.name), "%s", transfer_name(s->transfer));
@@ -422,6 +422,16 @@ sender_arrived(struct sender *s, uint64_t bytes)
 		return;
 	s->arrived = bytes;
 	sender_pump(s);
+}
+
+void
+sender_abort(struct sender *s, bool discard)
+{
+	struct rwp_record r = {.type = RWP_ABORT, .length = discard ? 0 : 1};
+
+	if (s->state == SENDER_SENDING && s->begun)
+		push(s, &r, NULL, 0, NULL);
+	sender_finish(s);
 }
 
 void

@@ -65,5 +65,8 @@ void sender_start(struct sender *s, struct transfer *t, struct source *source, u
 void sender_pump(struct sender *s);
 /* The target has verified so many bytes. */
 void sender_arrived(struct sender *s, uint64_t bytes);
+/* The transfer is given up: ABORT goes out if the target knows of it and still waits for the rest.
+ */
+void sender_abort(struct sender *s, bool discard);
 /* RESULT has come, or the transfer was given up: no callback into it any more. */
 void sender_finish(struct sender *s);

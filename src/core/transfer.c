@@ -24,6 +24,8 @@
 static const char *const STATES[] = {
     [TRANSFER_QUEUED] = "queued",
     [TRANSFER_CONNECTING] = "connecting",
+    [TRANSFER_RECONNECTING] = "reconnecting",
+    [TRANSFER_CHECKING] = "checking",
     [TRANSFER_SENDING] = "sending",
     [TRANSFER_CONFIRMING] = "confirming",
     [TRANSFER_ARRIVED] = "arrived",
@@ -200,6 +202,7 @@ fill_in(struct transfer *t, const struct write_request *r)
 	t->update = r->update;
 	t->arg = r->arg;
 	t->started = loop_now();
+	t->preserve = r->preserve;
 	snprintf(t->region, sizeof(t->region), "%s", r->region != NULL ? r->region : "default");
 	t->view = (struct transfer_view){
 	    .id = ++t->core->last_transfer,
@@ -292,24 +295,24 @@ describe(struct transfer *t, struct outbound *ob)
 
 /* Given up from our side: the connection must end, for the target waits for the rest. */
 static void
-leave_outbound(struct transfer *t)
+leave_outbound(struct transfer *t, bool discard)
 {
 	struct outbound *ob = t->outbound;
 
 	if (ob == NULL)
 		return;
 	transfer_released(t);
-	outbound_detach(ob, RWP_E_ABORTED);
+	outbound_detach(ob, discard);
 }
 
 void
-core_write_cancel(struct transfer *t)
+core_write_cancel(struct transfer *t, bool discard)
 {
 	t->update = NULL;
 	if (is_final(t)) /* its last update is under way, or will not be missed */
 		return;
 	log_info("transfer %u to %s: cancelled", t->view.id, t->view.peer);
-	leave_outbound(t);
+	leave_outbound(t, discard);
 	retire(t);
 	loop_undefer(&t->tell_task);
 	loop_bury(t->loop, &t->grave);
@@ -404,7 +407,7 @@ transfer_fail(struct transfer *t, const struct failure *why)
 	memcpy(t->view.text, why->text, sizeof(t->view.text));
 	memcpy(t->view.fix, why->fix, sizeof(t->view.fix));
 	t->view.fix_on_peer = why->fix_on_peer;
-	leave_outbound(t);
+	leave_outbound(t, true);
 	log_warning("transfer %u of %s: %s: %s %s", t->view.id, t->view.name, STATES[why->state],
 	    t->view.peer, t->view.text);
 	finish(t, why->state);
@@ -453,4 +456,10 @@ const char *
 transfer_name(const struct transfer *t)
 {
 	return t->view.name;
+}
+
+bool
+transfer_preserves(const struct transfer *t)
+{
+	return t->preserve;
 }

@@ -35,7 +35,8 @@ struct transfer {
 	struct source *source;
 	uint64_t wanted; /* bytes to ask of the target */
 	char region[LIMIT_NAME + 1];
-	bool retried; /* on a fresh connection, after a reused one turned out dead */
+	bool preserve; /* the file's mode and mtime travel too */
+	bool retried;  /* on a fresh connection, after a reused one turned out dead */
 	uint64_t started, sending_since; /* loop_now() */
 	struct transfer_view view;
 	bool view_dirty;
@@ -67,6 +68,7 @@ void transfer_progress(struct transfer *t, uint64_t arrived);
 /* ---- from sender ---- */
 
 const char *transfer_name(const struct transfer *t);
+bool transfer_preserves(const struct transfer *t);
 void transfer_sending(struct transfer *t, uint64_t sent);
 void transfer_confirming(struct transfer *t); /* all is sent */
 /* It broke on our side; fix may be "". */

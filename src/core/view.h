@@ -85,12 +85,15 @@ struct status_view {
 	uint32_t regions, connections, connections_limit, transfers;
 	uint32_t unproven, unproven_limit; /* connections besides: no valid HELLO yet */
 	uint64_t refused[REFUSED_CAUSES];
+	uint64_t reconnects; /* connections lost under a transfer that went on */
 	bool stopping;
 };
 
 enum transfer_state {
-	TRANSFER_QUEUED,     /* waits for its turn on the connection */
-	TRANSFER_CONNECTING, /* the connection is being made */
+	TRANSFER_QUEUED,       /* waits for its turn on the connection */
+	TRANSFER_CONNECTING,   /* the connection is being made */
+	TRANSFER_RECONNECTING, /* it was lost, text says how, and is being made again */
+	TRANSFER_CHECKING,     /* what the target has already is compared with the source */
 	TRANSFER_SENDING,
 	TRANSFER_CONFIRMING, /* all sent; the target verifies */
 	TRANSFER_ARRIVED,    /* from here on: final */
@@ -109,8 +112,13 @@ struct transfer_view { /* progress, and the result when the state is final */
 	char address[TEXT_ADDRESS_MAX]; /* with port; "" before it is resolved */
 	char name[LIMIT_FILE_NAME + 1];
 	uint64_t length;      /* UINT64_MAX: not known yet */
-	uint64_t sent;        /* bytes handed to the fabric */
-	uint64_t arrived;     /* bytes that the target has verified */
+	uint64_t sent;        /* its first bytes: handed to the fabric, or at the target already */
+	uint64_t arrived;     /* ... that the target has verified */
+	uint64_t durable;     /* ... that are on stable storage there */
+	uint64_t resumed;     /* ... that the target had when it was asked last */
+	uint64_t checked;     /* ... of them that were compared with the source */
+	uint64_t sent_again;  /* bytes sent more than once, since connections were lost */
+	uint32_t reconnects;  /* connections that were lost under it */
 	uint64_t duration_ns; /* of the transfer, connection set-up included */
 	uint64_t sending_ns;  /* first byte to result */
 	uint32_t region_id;   /* on the target; 0: none */

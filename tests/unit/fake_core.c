@@ -193,8 +193,9 @@ core_write(struct core *core, const struct write_request *request, struct transf
 }
 
 void
-core_write_cancel(struct transfer *t)
+core_write_cancel(struct transfer *t, bool discard)
 {
+	(void)discard;
 	t->core->cancelled++;
 	free_transfer(t);
 }

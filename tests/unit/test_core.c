@@ -495,7 +495,7 @@ cancelled(void **state)
 	struct outcome o;
 
 	world_half_way(w, &o);
-	core_write_cancel(o.transfer);
+	core_write_cancel(o.transfer, true);
 	world_turns(w, 0.5);
 	assert_false(o.done);
 	assert_int_equal(world_regions(w), 0);
