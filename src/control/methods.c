@@ -17,7 +17,7 @@
 
 enum privilege { OBSERVE, TRANSFER, ADMINISTER };
 
-enum type { TEXT, NUMBER };
+enum type { TEXT, NUMBER, FLAG };
 
 #define MAX_TIMEOUT_MS (UINT64_C(1) << 40) /* 34 years, which fit as nanoseconds */
 
@@ -33,7 +33,7 @@ struct method {
 	enum privilege privilege;
 	bool descriptor; /* comes with the call */
 	void (*fn)(const struct control_env *env, struct varlink_call *call);
-	struct parameter parameters[6]; /* ended by a name that is NULL */
+	struct parameter parameters[8]; /* ended by a name that is NULL */
 };
 
 static void
@@ -263,6 +263,8 @@ static const struct method METHODS[] = {
 		{.name = "name", .type = TEXT},
 		{.name = "size", .type = NUMBER, .optional = true},
 		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
+		{.name = "preserve", .type = FLAG, .optional = true},
+		{.name = "discard", .type = FLAG, .optional = true},
 	    },
     },
     {
@@ -344,6 +346,8 @@ value_fits(const struct parameter *p, const json_t *value)
 
 	if (p->type == TEXT)
 		return json_is_string(value);
+	if (p->type == FLAG)
+		return json_is_boolean(value);
 	return json_is_integer(value) && json_integer_value(value) >= 0 &&
 	       json_integer_value(value) <= max;
 }

@@ -175,6 +175,11 @@ report_transfer(const struct transfer_view *v)
 	o = set(o, "length", v->length == UINT64_MAX ? json_null() : number(v->length));
 	o = set(o, "sent", number(v->sent));
 	o = set(o, "arrived", number(v->arrived));
+	o = set(o, "durable", number(v->durable));
+	o = set(o, "resumed", number(v->resumed));
+	o = set(o, "checked", number(v->checked));
+	o = set(o, "sentAgain", number(v->sent_again));
+	o = set(o, "reconnects", number(v->reconnects));
 	o = set(o, "durationNs", number(v->duration_ns));
 	o = set(o, "sendingNs", number(v->sending_ns));
 	o = set(o, "regionId", v->region_id == 0 ? json_null() : number(v->region_id));
@@ -228,6 +233,7 @@ report_status(const struct status_view *v, const char *version, json_t *listener
 	o = set(o, "unproven", number(v->unproven));
 	o = set(o, "unprovenLimit", number(v->unproven_limit));
 	o = set(o, "transfers", number(v->transfers));
+	o = set(o, "reconnects", number(v->reconnects));
 	for (unsigned i = 0; i < REFUSED_CAUSES; i++)
 		o = set(o, REFUSED_WORDS[i], number(v->refused[i]));
 	o = set(o, "listeners", listeners);

@@ -235,6 +235,12 @@ varlink_number(const struct varlink_call *call, const char *name)
 	return json_integer_value(json_object_get(call->parameters, name));
 }
 
+bool
+varlink_flag(const struct varlink_call *call, const char *name)
+{
+	return json_is_true(json_object_get(call->parameters, name));
+}
+
 /* Asked before jansson sees the text, which would follow it down to 2048 levels. */
 static bool
 too_deep(const char *text, size_t len)

@@ -41,9 +41,10 @@ int varlink_new(struct loop *loop, int fd, varlink_fn *fn, void *arg, struct var
 /* Cuts all clients off, cancelling their calls. Accepts NULL, returns NULL. */
 struct varlink *varlink_free(struct varlink *v);
 
-/* A parameter: NULL or 0 when it is absent or of another type. */
+/* A parameter: NULL, 0 or false when it is absent or of another type. */
 const char *varlink_text(const struct varlink_call *call, const char *name);
 uint64_t varlink_number(const struct varlink_call *call, const char *name);
+bool varlink_flag(const struct varlink_call *call, const char *name);
 
 /* The answers. parameters is an object that is taken over; NULL means that memory was short while
  * it was made, and ends the client. After reply and error the call is over. */

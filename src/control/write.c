@@ -12,6 +12,7 @@
 struct write {
 	struct varlink_call *call; /* owns this, through cancelled, until it is answered */
 	struct transfer *transfer;
+	bool discard;
 };
 
 static const char *const WRITE_ERRORS[] = {
@@ -44,7 +45,7 @@ write_cancelled(void *arg)
 {
 	struct write *w = arg;
 
-	core_write_cancel(w->transfer, false);
+	core_write_cancel(w->transfer, w->discard);
 	free(w);
 }
 
@@ -59,6 +60,7 @@ write_start(struct core *core, struct varlink_call *call)
 	    .fd = call->fd,
 	    .size = varlink_number(call, "size"),
 	    .timeout_ns = varlink_number(call, "timeoutMs") * NSEC_PER_MSEC,
+	    .preserve = varlink_flag(call, "preserve"),
 	    .uid = call->uid,
 	    .update = write_update,
 	    .arg = w,
@@ -70,6 +72,7 @@ write_start(struct core *core, struct varlink_call *call)
 		return;
 	}
 	w->call = call;
+	w->discard = varlink_flag(call, "discard");
 	if (core_write(core, &request, &w->transfer, error, sizeof(error)) < 0) {
 		free(w);
 		varlink_fail(call, "io.rwriter.NotStarted", "%s", error);

@@ -58,6 +58,8 @@ static const struct ending {
 static const char *const STATES[] = {
     [TRANSFER_QUEUED] = "queued",
     [TRANSFER_CONNECTING] = "connecting",
+    [TRANSFER_RECONNECTING] = "reconnecting",
+    [TRANSFER_CHECKING] = "checking",
     [TRANSFER_SENDING] = "sending",
     [TRANSFER_CONFIRMING] = "confirming",
     [TRANSFER_ARRIVED] = "arrived",
@@ -145,6 +147,7 @@ remember(struct core *core, const struct write_request *r)
 	core->writes++;
 	core->size = r->size;
 	core->timeout_ns = r->timeout_ns;
+	core->preserve = r->preserve;
 	core->uid = r->uid;
 	snprintf(core->peer, sizeof(core->peer), "%s", r->peer);
 	snprintf(
@@ -195,8 +198,8 @@ core_write(struct core *core, const struct write_request *request, struct transf
 void
 core_write_cancel(struct transfer *t, bool discard)
 {
-	(void)discard;
 	t->core->cancelled++;
+	t->core->discarded += discard;
 	free_transfer(t);
 }
 

@@ -30,7 +30,8 @@ struct core {
 	char peer[64], region[64], name[256];
 	uint64_t size, timeout_ns;
 	uid_t uid;
-	unsigned writes, cancelled;
+	bool preserve;
+	unsigned writes, cancelled, discarded;
 };
 
 /* An arrival of these bytes, which must stay. */
