@@ -22,6 +22,7 @@
 #define CALLS_PER_TURN   16 /* of one client, before others get a turn */
 #define ACCEPTS_PER_TURN 16
 #define ACCEPT_PAUSE     NSEC_PER_SEC /* when descriptors are short */
+#define LOG_EVERY        (60 * NSEC_PER_SEC)
 
 enum client_state {
 	CLIENT_READING, /* waits for a call */
@@ -44,6 +45,7 @@ struct varlink {
 	struct loop_timer *resume; /* runs while accepting pauses */
 	struct list clients;
 	unsigned count;
+	uint64_t complained_at; /* that somebody was turned away; 0: never */
 };
 
 struct client {
@@ -415,6 +417,18 @@ admits(const struct varlink *v, uid_t uid)
 	return v->count < LIMIT_CONTROL_CLIENTS && same < LIMIT_CONTROL_CLIENTS_PER_UID;
 }
 
+/* Whoever floods us with clients does not flood the log. */
+static void
+complain(struct varlink *v, uid_t uid)
+{
+	uint64_t now = loop_now();
+
+	if (v->complained_at != 0 && now - v->complained_at < LOG_EVERY)
+		return;
+	v->complained_at = now;
+	log_warning("control socket: uid %u has too many clients, or all have", (unsigned)uid);
+}
+
 /* Owns fd on success. */
 static int
 add_client(struct varlink *v, int fd)
@@ -427,8 +441,7 @@ add_client(struct varlink *v, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	if (!admits(v, cred.uid)) {
-		log_warning(
-		    "control socket: uid %u has too many clients, or all have", (unsigned)cred.uid);
+		complain(v, cred.uid);
 		return -EUSERS;
 	}
 	c = malloc(sizeof(*c));

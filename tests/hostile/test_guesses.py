@@ -13,11 +13,10 @@ import iwarp
 import pytest
 import rwp
 
-from daemon import ENVIRONMENT, until_like
+from daemon import MEASURED, until_like
 
 GUESSES = 100_000 if os.environ.get("RWRITER_LONG") else 10_000
 AT_ONCE = 64
-QUICK = ("env", f"ASAN_OPTIONS={ENVIRONMENT['ASAN_OPTIONS']}:quarantine_size_mb=1")  # else freed memory stays
 
 REQUEST = iwarp.setup_frame(iwarp.REQUEST, rwp.request(0xC0FFEE, 0x1000), flags=iwarp.ENHANCED)
 REPLY_SIZE = 20 + 4 + 56
@@ -29,7 +28,7 @@ def target(standing):
     """Without CRC on the wire, which this client is slow at; and patient with the canary."""
     return standing(
         "b",
-        command=QUICK,
+        command=MEASURED,
         region={"size": "64K"},
         listen={"allow": "any"},
         limits={"beat": "5min", "dead": "30min", "stall": "30min", "unproven": 2 * AT_ONCE},
@@ -100,22 +99,16 @@ def guess_round(target, canary, source, number):
     return own
 
 
-def anonymous_memory(daemon):
-    """Bytes, without the memory of regions."""
-    with open(f"/proc/{daemon.process.pid}/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
-
-
 def test_guessed_stags(target, canary):
     """Every guess is answered by the Terminate for it, though it names the right address; the canary's memory is
     as it was (which its fixture asserts), and so is the daemon."""
     source = guesses((canary.reply.rkey, canary.grant[rwp.RKEY]))
     seen = guess_round(target, canary, source, AT_ONCE)
-    before, memory = target.footprint(), anonymous_memory(target)
+    before, memory = target.footprint(), target.anonymous_memory()
     while len(seen) < GUESSES:
         seen += guess_round(target, canary, source, min(AT_ONCE, GUESSES - len(seen)))
     until_like([before], target)
-    assert anonymous_memory(target) < memory + (8 << 20)
+    assert target.anonymous_memory() < memory + (8 << 20)
     are_random(seen)
 
 
