@@ -50,6 +50,22 @@ add_built_in(struct loader *l)
 		loader_add_object(l, option_section("region"), "default");
 }
 
+/* Of a region that is a ring; it stays in the cache. */
+#define RING_SIZE (UINT64_C(8) << 20)
+
+/* A ring has one size, whatever a writer asks for. */
+static void
+settle_ring(struct loader *l, const struct conf_section *section, void *object)
+{
+	struct conf_region *region = object;
+
+	if (region->sink == CONF_SINK_MEMORY)
+		return;
+	if (loader_find_place(l, region, option_find(section, "size"), NULL) == NULL)
+		region->size = RING_SIZE;
+	region->max_size = region->size;
+}
+
 /* low, taken so many times, is at most high. */
 static const struct order {
 	const char *low_section, *low, *high_section, *high;
@@ -205,6 +221,7 @@ complete(struct loader *l)
 		visit_objects(l, s, fill);
 	if (l->result == -ENOMEM)
 		return; /* what was not filled in cannot be checked */
+	visit_objects(l, option_section("region"), settle_ring);
 	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
 		visit_objects(l, s, check_orders);
 	visit_objects(l, option_section("listen"), check_listen);

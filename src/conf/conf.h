@@ -22,6 +22,8 @@
 
 enum conf_fabric { CONF_FABRIC_AUTO, CONF_FABRIC_VERBS, CONF_FABRIC_IWARP };
 
+enum conf_sink { CONF_SINK_MEMORY, CONF_SINK_SPOOL, CONF_SINK_DISCARD };
+
 enum conf_allow_kind { CONF_ALLOW_HOST, CONF_ALLOW_ANY, CONF_ALLOW_NETWORK, CONF_ALLOW_PEER };
 
 struct conf_allow {
@@ -61,7 +63,8 @@ struct conf_peer {
 struct conf_region {
 	struct list node;
 	char name[LIMIT_NAME + 1];
-	uint64_t size;      /* bytes granted at the least */
+	enum conf_sink sink;
+	uint64_t size;      /* bytes granted at the least; those of a ring */
 	uint64_t max_size;  /* bytes granted at the most */
 	uint64_t linger_ns; /* how long the bytes stay readable when the connection has ended */
 	bool require_key;   /* only a writer that proved its key is granted one */

@@ -51,6 +51,7 @@ static const struct conf_option PEER[] = {
 #define AT(field) offsetof(struct conf_region, field)
 
 static const struct conf_option REGION[] = {
+    {"sink", &VALUE_SINK, AT(sink), "memory", NULL, NULL, "what becomes of the bytes"},
     {"size", &VALUE_SIZE, AT(size), "4M", "4K", "1T", "the least memory granted to a connection"},
     {"max-size", &VALUE_SIZE, AT(max_size), "1G", "4K", "1T",
 	"the most memory granted to a connection"},

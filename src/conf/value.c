@@ -62,21 +62,55 @@ conf_fabric_name(enum conf_fabric fabric)
 	return FABRICS[fabric];
 }
 
+/* The number of a word among n; words that do not exist are NULL. */
+static int
+find_word(const char *value, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (words[i] != NULL && strcmp(value, words[i]) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
+#define FIND_WORD(value, words) find_word(value, words, sizeof(words) / sizeof(words[0]))
+
 static int
 parse_fabric(const char *value, void *field)
 {
-	for (size_t i = 0; i < sizeof(FABRICS) / sizeof(FABRICS[0]); i++)
-		if (strcmp(value, FABRICS[i]) == 0) {
-			*(enum conf_fabric *)field = i;
-			return 0;
-		}
-	return -EINVAL;
+	int i = FIND_WORD(value, FABRICS);
+
+	if (i < 0)
+		return i;
+	*(enum conf_fabric *)field = i;
+	return 0;
 }
 
 static void
 print_fabric(const void *field, const char *prefix, FILE *out)
 {
 	fprintf(out, "%s%s\n", prefix, FABRICS[*(const enum conf_fabric *)field]);
+}
+
+static const char *const SINKS[] = {
+    [CONF_SINK_MEMORY] = "memory",
+    [CONF_SINK_DISCARD] = "discard",
+};
+
+static int
+parse_sink(const char *value, void *field)
+{
+	int i = FIND_WORD(value, SINKS);
+
+	if (i < 0)
+		return i;
+	*(enum conf_sink *)field = i;
+	return 0;
+}
+
+static void
+print_sink(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, SINKS[*(const enum conf_sink *)field]);
 }
 
 static int
@@ -100,6 +134,9 @@ const struct value_type VALUE_LEVEL = {
     .takes = "error, warning, info or debug", .parse = parse_level, .print = print_level};
 const struct value_type VALUE_FABRIC = {
     .takes = "auto, verbs or iwarp", .parse = parse_fabric, .print = print_fabric};
+
+const struct value_type VALUE_SINK = {
+    .takes = "memory or discard", .parse = parse_sink, .print = print_sink};
 
 const struct value_type VALUE_BOOL = {
     .takes = "yes or no", .parse = parse_bool, .print = print_bool};

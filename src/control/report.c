@@ -114,6 +114,7 @@ report_region(const struct region_view *v)
 	o = set(o, "keyed", json_boolean(v->keyed));
 	o = set(o, "fabricWhy", report_text(v->fabric_why));
 	o = set(o, "state", report_text(v->state));
+	o = set(o, "sink", report_text(v->sink));
 	o = set(o, "size", number(v->size));
 	o = set(o, "arrivals", number(v->arrivals));
 	o = set(o, "bytes", number(v->bytes));

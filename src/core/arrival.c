@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,14 +22,24 @@
 
 static const char *const STATES[] = {
     [ARRIVAL_NONE] = "none",
+    [ARRIVAL_BEGINNING] = "beginning",
     [ARRIVAL_OPEN] = "open",
-    [ARRIVAL_VERIFYING] = "verifying",
+    [ARRIVAL_STORING] = "storing",
+    [ARRIVAL_ENDING] = "ending",
+    [ARRIVAL_DROPPING] = "dropping",
     [ARRIVAL_FAILED] = "failed",
 };
 
-static void verify(void *arg);
-static void verified(struct job *job);
-static void run_crc(struct job *job);
+static const struct record_kind {
+	bool begins; /* a transfer; all others belong to the open one */
+	bool ends;
+	bool payload; /* in the region */
+	int (*fn)(struct arrival *a, const uint8_t *blob, const char **text);
+} RECORDS[];
+
+static void store(void *arg);
+static void stored(struct job *job);
+static void run_store(struct job *job);
 
 static void
 set_state(struct arrival *a, enum arrival_state state)
@@ -42,7 +53,7 @@ int
 arrival_init(struct arrival *a, struct channel *ch, struct region *region, const struct sink *sink,
     void (*idle)(struct arrival *a))
 {
-	int error = loop_timer_new(ch->core->env.loop, verify, a, &a->again);
+	int error = loop_timer_new(ch->core->env.loop, store, a, &a->again);
 	struct fabric_info info;
 
 	if (error < 0)
@@ -53,7 +64,7 @@ arrival_init(struct arrival *a, struct channel *ch, struct region *region, const
 	a->region = region;
 	a->sink = sink;
 	a->idle = idle;
-	a->job = (struct job){.run = run_crc, .done = verified};
+	a->job = (struct job){.run = run_store, .done = stored};
 	return 0;
 }
 
@@ -66,19 +77,81 @@ arrival_done(struct arrival *a)
 bool
 arrival_busy(const struct arrival *a)
 {
-	return a->state == ARRIVAL_VERIFYING;
+	return a->state == ARRIVAL_BEGINNING || a->state == ARRIVAL_STORING ||
+	       a->state == ARRIVAL_ENDING || a->state == ARRIVAL_DROPPING;
 }
 
 bool
 arrival_open(const struct arrival *a)
 {
-	return a->state == ARRIVAL_OPEN || a->state == ARRIVAL_VERIFYING;
+	return a->state >= ARRIVAL_BEGINNING && a->state <= ARRIVAL_ENDING;
 }
 
 bool
 arrival_is_stream(const struct arrival *a)
 {
 	return a->announced == UINT64_MAX;
+}
+
+void
+arrival_heard(struct arrival *a, uint64_t seq)
+{
+	if (a->sink != NULL && a->sink->heard != NULL)
+		a->sink->heard(a, seq);
+}
+
+/* ---- being busy ---- */
+
+/* Something begins whose end settle() is. */
+static void
+start(struct arrival *a, enum arrival_state state)
+{
+	set_state(a, state);
+	channel_hold(a->channel);
+}
+
+static void lose(struct arrival *a);
+
+/* What start() began has ended; something else may have begun by now. */
+static void
+settle(struct arrival *a)
+{
+	struct channel *ch = a->channel;
+
+	if (!arrival_busy(a)) {
+		if (arrival_open(a) && ch->phase == CHANNEL_CLOSED)
+			lose(a);
+		else
+			a->idle(a);
+	}
+	channel_release(ch);
+}
+
+/* ---- the ring ---- */
+
+/* Counts the place of a payload. False: it lies where none may. */
+static bool
+ring_take(struct arrival *a, const struct rwp_record *r)
+{
+	uint64_t size = a->region->size, at = a->ring % size;
+
+	if (r->length > LIMIT_SEGMENT || r->region_off > size || r->length > size - r->region_off ||
+	    (r->region_off != at && r->region_off != 0))
+		return false;
+	if (r->region_off != at)
+		a->ring += size - at;
+	a->ring += r->length;
+	return true;
+}
+
+/* No record is being stored: all that was used is free again. */
+static void
+ring_give_back(struct arrival *a)
+{
+	if (a->channel->line.released == a->ring)
+		return;
+	a->channel->line.released = a->ring;
+	channel_line(a->channel);
 }
 
 /* ---- results ---- */
@@ -102,22 +175,62 @@ push_result(
 	channel_push(a->channel, &r, blob, blob_len, NULL);
 }
 
-/* The transfer has failed, the connection goes on. */
 static void
-fail(struct arrival *a, unsigned code, struct rwp_deny *why, enum arrival_state next)
+push_failure(struct arrival *a)
 {
 	uint8_t blob[RWP_BLOB_MAX];
-	int len;
+	int len = rwp_deny_encode(
+	    &a->fail_why, RWP_RESULT, area_out_seq(&a->channel->out), blob, sizeof(blob));
 
-	if (why->text[0] == '\0')
-		snprintf(why->text, sizeof(why->text), "%s", rwp_code_text(code));
-	why->code = code;
-	len = rwp_deny_encode(why, RWP_RESULT, area_out_seq(&a->channel->out), blob, sizeof(blob));
-	log_warning(
-	    "region %u: %s from %s: %s", a->region->id, a->view.name, a->region->peer, why->text);
+	push_result(a, a->fail_code, 0, blob, len > 0 ? len : 0);
+}
+
+static void
+drop(struct arrival *a, bool keep)
+{
+	loop_timer_clear(a->again);
+	a->waiting = false;
+	a->suspect_since = 0;
+	start(a, ARRIVAL_DROPPING);
+	if (a->sink->drop == NULL || a->sink->drop(a, keep) != SINK_LATER)
+		arrival_dropped(a);
+}
+
+void
+arrival_dropped(struct arrival *a)
+{
 	region_failed(a->region);
-	push_result(a, code, 0, blob, len > 0 ? len : 0);
-	set_state(a, next);
+	if (a->sink->ring)
+		ring_give_back(a);
+	if (a->fail_code != 0)
+		push_failure(a);
+	set_state(
+	    a, a->fail_code == 0 || RECORDS[a->record.type].ends ? ARRIVAL_NONE : ARRIVAL_FAILED);
+	settle(a);
+}
+
+/* What is there may be gone on from, unless it is not what the writer has, or he does not want it.
+ */
+static bool
+is_worth_keeping(const struct arrival *a)
+{
+	if (a->record.type == RWP_ABORT)
+		return a->record.length == RWP_ABORT_KEEP;
+	return a->record.type != RWP_END || a->fail_code != RWP_E_CHECKSUM;
+}
+
+/* The transfer has failed, the connection goes on. */
+static void
+fail(struct arrival *a, unsigned code, const struct rwp_deny *why)
+{
+	a->fail_code = code;
+	a->fail_why = *why;
+	a->fail_why.code = code;
+	if (why->text[0] == '\0')
+		snprintf(a->fail_why.text, sizeof(a->fail_why.text), "%s", rwp_code_text(code));
+	log_warning("region %u: %s from %s: %s", a->region->id, a->view.name, a->region->peer,
+	    a->fail_why.text);
+	drop(a, is_worth_keeping(a));
 }
 
 static void
@@ -126,60 +239,89 @@ fail_text(struct arrival *a, unsigned code, const char *text)
 	struct rwp_deny why = {0};
 
 	snprintf(why.text, sizeof(why.text), "%s", text);
-	fail(a, code, &why, a->record.type == RWP_ONE ? ARRIVAL_NONE : ARRIVAL_FAILED);
+	fail(a, code, &why);
+}
+
+void
+arrival_broke(struct arrival *a, unsigned code, const struct rwp_deny *why)
+{
+	fail(a, code, why);
+}
+
+/* The connection is gone. */
+static void
+lose(struct arrival *a)
+{
+	log_warning("region %u: %s from %s: the connection ended after %llu bytes", a->region->id,
+	    a->view.name, a->region->peer, (unsigned long long)a->received);
+	a->fail_code = 0;
+	drop(a, true);
 }
 
 static void
 finish(struct arrival *a)
 {
 	struct rwp_deny why = {0};
-	unsigned status = a->sink->end(a, &why);
+	unsigned status;
 
-	if (status > RWP_STORED) {
-		fail(a, status, &why, ARRIVAL_NONE);
-		return;
-	}
-	a->view.length = a->received;
-	a->view.crc32c = a->crc;
-	a->view.at = clock_realtime();
-	push_result(a, status, a->crc, NULL, 0);
-	set_state(a, ARRIVAL_NONE);
-	region_arrived(a->region, &a->view);
+	start(a, ARRIVAL_ENDING);
+	status = a->sink->end(a, &why);
+	if (status != SINK_LATER)
+		arrival_ended(a, status, &why);
 }
 
-/* ---- verifying one payload ---- */
+void
+arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why)
+{
+	if (status > RWP_STORED) {
+		fail(a, status, why);
+	} else {
+		a->view.length = a->received;
+		a->view.crc32c = a->crc;
+		a->view.at = clock_realtime();
+		push_result(a, status, a->crc, NULL, 0);
+		set_state(a, ARRIVAL_NONE);
+		region_arrived(a->region, &a->view);
+	}
+	settle(a);
+}
+
+/* ---- storing what one record brings ---- */
 
 static const uint8_t *
 payload(const struct arrival *a)
 {
-	return a->region->memory->addr + a->record.region_off;
+	return a->record.type != RWP_HOLE ? a->region->memory->addr + a->record.region_off : NULL;
 }
 
 static void
-run_crc(struct job *job)
+run_store(struct job *job)
 {
 	struct arrival *a = container_of(job, struct arrival, job);
 
-	a->job_crc = crc32c(0, payload(a), a->record.length);
+	a->job_error = a->sink->store(a, payload(a), &a->job_crc);
 }
 
 static void
-verify(void *arg)
+store(void *arg)
 {
 	struct arrival *a = arg;
+	const struct core_env *env = &a->channel->core->env;
 
-	if (a->record.length <= a->inline_max) {
-		channel_hold(a->channel);
-		run_crc(&a->job);
-		verified(&a->job);
-		return;
+	a->waiting = false;
+	start(a, ARRIVAL_STORING);
+	if (a->sink->blocks)
+		work_submit(env->spool, &a->job);
+	else if (a->record.length > a->inline_max)
+		work_submit(env->store, &a->job);
+	else {
+		run_store(&a->job);
+		stored(&a->job);
 	}
-	channel_hold(a->channel);
-	work_submit(a->channel->core->env.store, &a->job);
 }
 
 static void
-accept_payload(struct arrival *a)
+accept_bytes(struct arrival *a)
 {
 	a->suspect_since = 0;
 	a->crc = crc32c_combine(a->crc, a->job_crc, a->record.length);
@@ -188,9 +330,13 @@ accept_payload(struct arrival *a)
 	a->channel->line.transfer = a->transfer;
 	a->channel->line.arrived = a->received;
 	channel_line(a->channel);
+	if (a->sink->ring)
+		ring_give_back(a);
 	set_state(a, ARRIVAL_OPEN);
 	if (a->record.type == RWP_ONE)
 		finish(a);
+	else if (a->sink->stored != NULL)
+		a->sink->stored(a);
 }
 
 /* True: look again soon. */
@@ -201,152 +347,91 @@ suspect(struct arrival *a)
 
 	if (a->suspect_since == 0)
 		a->suspect_since = now;
-	if (now - a->suspect_since >= SUSPECT_NS)
+	if (now - a->suspect_since >= SUSPECT_NS || a->channel->phase == CHANNEL_CLOSED)
 		return false;
 	loop_timer_set(a->again, AGAIN_NS);
+	a->waiting = true;
 	return true;
 }
 
 static void
-verified(struct job *job)
+stored(struct job *job)
 {
 	struct arrival *a = container_of(job, struct arrival, job);
-	struct channel *ch = a->channel;
-	bool waiting = false;
+	struct rwp_deny why = {0};
 
-	if (ch->phase == CHANNEL_UP) {
-		if (a->job_crc == a->record.data_crc) {
-			accept_payload(a);
-		} else if (!(waiting = suspect(a))) {
-			a->damaged++;
-			a->suspect_since = 0;
-			fail_text(a, RWP_E_CHECKSUM, "payload does not match its checksum");
-		}
-		if (!waiting)
-			a->idle(a);
+	if (a->job_error < 0) {
+		fail(a, a->sink->explain(a, a->job_error, &why), &why);
+	} else if (a->record.type == RWP_HOLE || a->job_crc == a->record.data_crc) {
+		accept_bytes(a);
+	} else if (!suspect(a)) {
+		a->damaged++;
+		fail_text(a, RWP_E_CHECKSUM, "payload does not match its checksum");
 	}
-	channel_release(ch);
+	settle(a);
 }
 
 /* ---- records ---- */
 
-static unsigned
-check_payload(struct arrival *a, const struct rwp_record *r, struct rwp_deny *why)
+static unsigned __attribute__((format(printf, 2, 3)))
+broken(struct rwp_deny *why, const char *fmt, ...)
 {
-	if (r->type == RWP_DATA && r->length == 0) {
-		snprintf(why->text, sizeof(why->text), "a DATA without payload");
-		return RWP_E_PROTOCOL;
-	}
-	if (r->length > LIMIT_SEGMENT || r->region_off > a->region->size ||
-	    r->length > a->region->size - r->region_off) {
-		snprintf(why->text, sizeof(why->text),
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return RWP_E_PROTOCOL;
+}
+
+static unsigned
+check_bytes(const struct arrival *a, struct rwp_deny *why)
+{
+	const struct rwp_record *r = &a->record;
+	uint64_t size = a->region->size;
+
+	if (r->type != RWP_ONE && r->length == 0)
+		return broken(why, "a %s of no bytes", rwp_type_name(r->type));
+	if (r->type != RWP_HOLE &&
+	    (r->length > LIMIT_SEGMENT || r->region_off > size || r->length > size - r->region_off))
+		return broken(why,
 		    "%u bytes at %llu: a segment is at most %llu bytes and ends within %llu",
 		    r->length, (unsigned long long)r->region_off, (unsigned long long)LIMIT_SEGMENT,
-		    (unsigned long long)a->region->size);
-		return RWP_E_PROTOCOL;
-	}
-	if (r->length > a->announced - a->received) {
-		snprintf(why->text, sizeof(why->text), "more bytes than the %llu announced",
-		    (unsigned long long)a->announced);
-		return RWP_E_PROTOCOL;
-	}
-	return a->sink->place(a, r, why);
+		    (unsigned long long)size);
+	if (r->stream_off != a->received)
+		return broken(why, "bytes for offset %llu, where %llu is next",
+		    (unsigned long long)r->stream_off, (unsigned long long)a->received);
+	if (r->length > a->announced - a->received)
+		return broken(
+		    why, "more bytes than the %llu announced", (unsigned long long)a->announced);
+	return a->sink->place != NULL ? a->sink->place(a, r, why) : 0;
 }
 
-static int
-take_payload(struct arrival *a, const struct rwp_record *r)
+static void
+take_bytes(struct arrival *a)
 {
 	struct rwp_deny why = {0};
-	unsigned code = check_payload(a, r, &why);
+	unsigned code = check_bytes(a, &why);
 
-	if (code != 0) {
-		fail(a, code, &why, r->type == RWP_ONE ? ARRIVAL_NONE : ARRIVAL_FAILED);
-		return 0;
-	}
-	set_state(a, ARRIVAL_VERIFYING);
-	verify(a);
-	return 0;
-}
-
-static unsigned
-check_begin(
-    struct arrival *a, const struct rwp_record *r, const struct rwp_begin *b, struct rwp_deny *why)
-{
-	if (a->channel->core->stopping)
-		return RWP_E_SHUTDOWN;
-	if (r->type == RWP_ONE && b->length != UINT64_MAX && b->length != r->length) {
-		snprintf(why->text, sizeof(why->text), "a ONE of %u bytes that says to be of %llu",
-		    r->length, (unsigned long long)b->length);
-		return RWP_E_PROTOCOL;
-	}
-	return a->sink->begin(a, b, why);
-}
-
-static int
-begin(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
-{
-	struct rwp_deny why = {0};
-	struct rwp_begin b = {0};
-	unsigned code;
-	int error;
-
-	if (arrival_open(a)) {
-		*text = "a transfer begins inside another";
-		return -EPROTO;
-	}
-	if (r->transfer != a->transfer + 1) {
-		*text = "a transfer is out of number";
-		return -EPROTO;
-	}
-	error = rwp_begin_decode(blob, r->blob_len, r->type, r->seq, &b);
-	if (error == -EBADMSG) {
-		*text = "a transfer's description is malformed";
-		return -EPROTO;
-	}
-	a->progress++;
-	a->transfer = r->transfer;
-	a->announced = r->type == RWP_ONE ? r->length : b.length;
-	a->received = 0;
-	a->crc = 0;
-	memset(&a->view, 0, sizeof(a->view));
-	memcpy(a->view.name, b.name, sizeof(a->view.name));
-	set_state(a, ARRIVAL_OPEN);
-	region_begin(a->region);
-	code = error < 0 ? RWP_E_UNSUPPORTED : check_begin(a, r, &b, &why);
 	if (code != 0)
-		fail(a, code, &why, r->type == RWP_ONE ? ARRIVAL_NONE : ARRIVAL_FAILED);
+		fail(a, code, &why);
+	else
+		store(a);
+}
+
+static int
+on_bytes(struct arrival *a, const uint8_t *blob, const char **text)
+{
+	(void)blob;
+	(void)text;
+	take_bytes(a);
 	return 0;
 }
 
 static int
-on_one(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
+on_end(struct arrival *a, const uint8_t *blob, const char **text)
 {
-	int error = begin(a, r, blob, text);
-
-	return error == 0 && a->state == ARRIVAL_OPEN ? take_payload(a, r) : error;
-}
-
-static int
-on_data(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
-{
-	(void)blob;
-	(void)text;
-	return take_payload(a, r);
-}
-
-static int
-on_hole(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
-{
-	(void)r;
-	(void)blob;
-	(void)text;
-	fail_text(a, RWP_E_UNSUPPORTED, "holes are not known here");
-	return 0;
-}
-
-static int
-on_end(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
-{
+	const struct rwp_record *r = &a->record;
 	struct rwp_deny why = {0};
 
 	(void)blob;
@@ -356,36 +441,135 @@ on_end(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const
 		finish(a);
 		return 0;
 	}
-	snprintf(why.text, sizeof(why.text),
-	    "the end says %llu bytes with CRC32C %08x; %llu bytes with %08x arrived",
+	broken(&why, "the end says %llu bytes with CRC32C %08x; %llu bytes with %08x arrived",
 	    (unsigned long long)r->stream_off, r->data_crc, (unsigned long long)a->received,
 	    a->crc);
-	fail(a, RWP_E_CHECKSUM, &why, ARRIVAL_NONE);
+	fail(a, RWP_E_CHECKSUM, &why);
 	return 0;
 }
 
 static int
-on_abort(struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
+on_abort(struct arrival *a, const uint8_t *blob, const char **text)
 {
 	struct rwp_deny why = {0};
 
-	(void)r;
 	(void)blob;
 	(void)text;
-	fail(a, RWP_E_ABORTED, &why, ARRIVAL_NONE);
+	fail(a, RWP_E_ABORTED, &why);
 	return 0;
 }
 
-static const struct {
-	bool begins; /* a transfer; all others belong to the open one */
-	bool ends;
-	int (*fn)(struct arrival *, const struct rwp_record *, const uint8_t *, const char **);
-} RECORDS[] = {
-    [RWP_BEGIN] = {.begins = true, .fn = begin},
-    [RWP_DATA] = {.fn = on_data},
-    [RWP_HOLE] = {.fn = on_hole},
+/* ---- the first record of a transfer ---- */
+
+static void
+push_begin_ok(struct arrival *a)
+{
+	struct rwp_record r = {
+	    .type = RWP_BEGIN_OK,
+	    .transfer = a->transfer,
+	    .stream_off = a->received,
+	    .data_crc = a->crc,
+	    .grant = a->record.grant,
+	};
+
+	a->resumes = true;
+	channel_push(a->channel, &r, NULL, 0, NULL);
+}
+
+/* The record that the sink had to make ready for. */
+static void
+go_on(struct arrival *a)
+{
+	if (a->record.type == RWP_BEGIN) {
+		if (a->has_id && a->sink->restart != NULL)
+			push_begin_ok(a);
+	} else if (a->record.type == RWP_END) {
+		on_end(a, NULL, NULL);
+	} else {
+		take_bytes(a);
+	}
+}
+
+void
+arrival_begun(
+    struct arrival *a, unsigned code, const struct rwp_deny *why, uint64_t offset, uint32_t crc)
+{
+	if (code != 0) {
+		fail(a, code, why);
+	} else {
+		a->progress++;
+		a->received = offset;
+		a->crc = crc;
+		set_state(a, ARRIVAL_OPEN);
+		go_on(a);
+	}
+	settle(a);
+}
+
+static unsigned
+check_begin(const struct arrival *a, const struct rwp_begin *b, struct rwp_deny *why)
+{
+	const struct rwp_record *r = &a->record;
+
+	if (a->channel->core->stopping)
+		return RWP_E_SHUTDOWN;
+	if (r->type == RWP_ONE && b->length != UINT64_MAX && b->length != r->length)
+		return broken(why, "a ONE of %u bytes that says to be of %llu", r->length,
+		    (unsigned long long)b->length);
+	return 0;
+}
+
+static void
+open_transfer(struct arrival *a, const struct rwp_begin *b)
+{
+	static const uint8_t NO_ID[sizeof(b->id)];
+
+	a->progress++;
+	a->transfer = a->record.transfer;
+	a->announced = a->record.type == RWP_ONE ? a->record.length : b->length;
+	a->received = 0;
+	a->crc = 0;
+	a->resumes = false;
+	a->has_id = memcmp(b->id, NO_ID, sizeof(NO_ID)) != 0;
+	memset(&a->view, 0, sizeof(a->view));
+	memcpy(a->view.name, b->name, sizeof(a->view.name));
+	region_begin(a->region);
+}
+
+static int
+on_begin(struct arrival *a, const uint8_t *blob, const char **text)
+{
+	const struct rwp_record *r = &a->record;
+	struct rwp_deny why = {0};
+	struct rwp_begin b = {0};
+	unsigned code;
+	int error;
+
+	if (r->transfer != a->transfer + 1) {
+		*text = "a transfer is out of number";
+		return -EPROTO;
+	}
+	error = rwp_begin_decode(blob, r->blob_len, r->type, r->seq, &b);
+	if (error == -EBADMSG) {
+		*text = "a transfer's description is malformed";
+		return -EPROTO;
+	}
+	open_transfer(a, &b);
+	start(a, ARRIVAL_BEGINNING);
+	code = error < 0 ? RWP_E_UNSUPPORTED : check_begin(a, &b, &why);
+	if (code == 0)
+		code = a->sink->begin(a, &b, &why);
+	if (code != SINK_LATER)
+		arrival_begun(a, code, &why, 0, 0);
+	return 0;
+}
+
+static const struct record_kind RECORDS[] = {
+    [RWP_BEGIN] = {.begins = true, .fn = on_begin},
+    [RWP_DATA] = {.payload = true, .fn = on_bytes},
+    [RWP_HOLE] = {.fn = on_bytes},
     [RWP_END] = {.ends = true, .fn = on_end},
-    [RWP_ONE] = {.begins = true, .ends = true, .fn = on_one},
+    [RWP_ONE] = {.begins = true, .ends = true, .payload = true, .fn = on_begin},
     [RWP_ABORT] = {.ends = true, .fn = on_abort},
 };
 
@@ -395,33 +579,67 @@ skip(struct arrival *a, const struct rwp_record *r)
 {
 	if (a->state != ARRIVAL_FAILED || r->transfer != a->transfer)
 		return false;
+	if (a->sink->ring)
+		ring_give_back(a);
 	if (RECORDS[r->type].ends)
 		set_state(a, ARRIVAL_NONE);
 	return true;
+}
+
+/* The first record behind BEGIN-OK goes on from there, or begins anew. */
+static bool
+is_restart(struct arrival *a, const struct rwp_record *r)
+{
+	bool resumes = a->resumes;
+
+	a->resumes = false;
+	return resumes && r->type != RWP_ABORT && r->stream_off == 0 && a->received > 0;
+}
+
+static void
+restart(struct arrival *a)
+{
+	struct rwp_deny why = {0};
+	unsigned code;
+
+	start(a, ARRIVAL_BEGINNING);
+	code = a->sink->restart(a, &why);
+	if (code != SINK_LATER)
+		arrival_begun(a, code, &why, 0, 0);
 }
 
 int
 arrival_record(
     struct arrival *a, const struct rwp_record *r, const uint8_t *blob, const char **text)
 {
+	const struct record_kind *kind = &RECORDS[r->type];
+
+	if (kind->payload && a->sink->ring && !ring_take(a, r)) {
+		*text = "payload lies outside of its place in the ring";
+		return -EPROTO;
+	}
 	if (skip(a, r))
 		return 0;
-	if (!RECORDS[r->type].begins && (a->state != ARRIVAL_OPEN || r->transfer != a->transfer)) {
+	if (!kind->begins && (a->state != ARRIVAL_OPEN || r->transfer != a->transfer)) {
 		*text = "a record belongs to no open transfer";
 		return -EPROTO;
 	}
+	if (kind->begins && arrival_open(a)) {
+		*text = "a transfer begins inside another";
+		return -EPROTO;
+	}
 	a->record = *r;
-	return RECORDS[r->type].fn(a, r, blob, text);
+	if (is_restart(a, r)) {
+		restart(a);
+		return 0;
+	}
+	return kind->fn(a, blob, text);
 }
 
 void
 arrival_abandon(struct arrival *a)
 {
-	loop_timer_clear(a->again);
-	if (arrival_open(a)) {
-		log_warning("region %u: %s from %s: the connection ended after %llu bytes",
-		    a->region->id, a->view.name, a->region->peer, (unsigned long long)a->received);
-		region_failed(a->region);
-		a->state = ARRIVAL_NONE;
-	}
+	/* What else keeps it busy will find the channel closed. */
+	if (a->state == ARRIVAL_OPEN || a->waiting)
+		lose(a);
 }

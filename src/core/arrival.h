@@ -1,13 +1,23 @@
 /* arrival.h -- incoming transfers of one connection: records to verified bytes to the sink
  *
- *   none > open > none          RESULT is sent when it ends
- *           ^v
- *        verifying              each DATA, and ONE
- *   open > failed > none        RESULT is sent at once; until END or ABORT records are skipped
+ *            beginning            BEGIN or ONE, until the sink has made its bed
+ *             |   ^ restart
+ *             v   |
+ *   none >    open  > ending > none       END or ONE; RESULT is sent when the sink has done
+ *              ^v
+ *            storing              each DATA, HOLE, and ONE
  *
- * Checksums of bulk are jobs; while one runs the owner takes no further records (arrival_busy). But
- * what this process has placed itself is still in the cache of the processor that the loop is on:
- * there it takes less time than fetching it into another's, so that is checked at once.
+ *   any > dropping > none, or failed until END or ABORT: RESULT is sent when what is there has gone
+ *                    (or stays, to be resumed); records of a failed transfer are skipped
+ *
+ * Storing includes the checksum of the bytes. It is a job, as is all that waits for a disk; while
+ * one runs the owner takes no further records (arrival_busy). But what this process has placed
+ * itself is still in the cache of the processor that the loop is on: there a checksum alone takes
+ * less time than fetching it into another's, so that is done at once.
+ *
+ * Where the region is a ring, `ring` counts its bytes that have been used since the grant, skipped
+ * ones too. Records are taken one by one, so whenever one has been, so has all before it, and is
+ * given back.
  */
 
 #pragma once
@@ -23,30 +33,46 @@ struct channel;
 struct region;
 struct sink;
 
-enum arrival_state { ARRIVAL_NONE, ARRIVAL_OPEN, ARRIVAL_VERIFYING, ARRIVAL_FAILED };
+enum arrival_state {
+	ARRIVAL_NONE,
+	ARRIVAL_BEGINNING,
+	ARRIVAL_OPEN,
+	ARRIVAL_STORING,
+	ARRIVAL_ENDING,
+	ARRIVAL_DROPPING,
+	ARRIVAL_FAILED
+};
 
 struct arrival {
 	enum arrival_state state;
 	struct channel *channel;
 	struct region *region;
 	const struct sink *sink;
-	/* A verification has ended: the owner may take records again. */
+	void *sink_data; /* the sink's own, of the open transfer */
+	/* What kept it busy has ended: the owner may take records again. */
 	void (*idle)(struct arrival *a);
 
 	uint32_t transfer; /* of the transfer that is open, or was the last */
 	struct arrival_view view;
-	uint64_t announced;       /* whole length; UINT64_MAX: not known */
-	uint64_t received;        /* bytes verified */
-	uint32_t crc;             /* of them */
-	struct rwp_record record; /* being verified */
-	uint64_t inline_max;      /* bytes checksummed on the loop; else a job */
+	uint64_t announced; /* whole length; UINT64_MAX: not known */
+	uint64_t received;  /* bytes verified */
+	uint32_t crc;       /* of them */
+	bool has_id;
+	bool resumes;             /* BEGIN-OK was the last word: the next record says from where */
+	struct rwp_record record; /* being worked on */
+	uint64_t ring;            /* position in the ring */
+	uint64_t inline_max;      /* bytes stored by the loop itself; else by a job */
 	struct job job;
 	uint32_t job_crc;
+	int job_error;
 	uint64_t progress; /* grows with all that a transfer needs: beginnings, verified bytes,
 			      results */
 	uint64_t suspect_since;
-	struct loop_timer *again; /* reads once more what did not match */
+	struct loop_timer *again; /* reads once more what did not match ... */
+	bool waiting;             /* ... soon; nothing else is under way */
 	uint64_t damaged;         /* payloads that never matched */
+	unsigned fail_code;       /* while dropping: 0 when nobody is to be told */
+	struct rwp_deny fail_why;
 };
 
 int arrival_init(struct arrival *a, struct channel *ch, struct region *region,
@@ -64,5 +90,17 @@ bool arrival_busy(const struct arrival *a);
 bool arrival_open(const struct arrival *a);
 /* ... whose length was not announced. */
 bool arrival_is_stream(const struct arrival *a);
-/* The connection is over: an open transfer is lost. */
+/* The writer has taken all our records up to this one. */
+void arrival_heard(struct arrival *a, uint64_t seq);
+/* The connection is over: an open transfer is lost, but for what a sink keeps of it. */
 void arrival_abandon(struct arrival *a);
+
+/* ---- answers of a sink that said SINK_LATER ---- */
+
+/* 0: it goes on with the byte at offset, behind others of this checksum; or a code, and why. */
+void arrival_begun(
+    struct arrival *a, unsigned code, const struct rwp_deny *why, uint64_t offset, uint32_t crc);
+/* What has been stored fails after all (a checkpoint did). */
+void arrival_broke(struct arrival *a, unsigned code, const struct rwp_deny *why);
+void arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why);
+void arrival_dropped(struct arrival *a);

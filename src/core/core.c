@@ -20,6 +20,7 @@
 #include "core/refusal.h"
 #include "core/region.h"
 #include "core/share.h"
+#include "core/sink.h"
 
 static void stop_waiting(void *arg);
 static void tell_changed(struct loop_task *task);
@@ -375,7 +376,8 @@ core_open_region(struct core *core, const char *which, struct region_view *ret, 
 		if (!region_matches(region, which))
 			continue;
 		any = true;
-		if (region->has_arrival && (best == NULL || region->last.at >= best->last.at))
+		if (region->has_arrival && !region->sink->ring &&
+		    (best == NULL || region->last.at >= best->last.at))
 			best = region;
 	}
 	if (best == NULL)

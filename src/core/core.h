@@ -21,9 +21,10 @@ struct work;
 
 struct core_env {
 	struct loop *loop;
-	struct work *source;  /* reads and checksums what is sent */
-	struct work *store;   /* all else that blocks: memory, registration, verification */
-	struct work *resolve; /* looks up host names */
+	struct work *source; /* reads and checksums what is sent */
+	struct work *store;  /* memory, registration, verification: all else that blocks, but for */
+	struct work *spool;  /* the disks that arrivals are stored on */
+	struct work *resolve;                    /* looks up host names */
 	const struct fabric_ops *const *fabrics; /* ended by NULL */
 };
 

@@ -127,7 +127,7 @@ check_region(const struct rwp_hello *h, const struct conf_region *region, struct
 		deny(why, RWP_E_REGION, "there is no region \"%s\"", h->region);
 		snprintf(why->fix, sizeof(why->fix),
 		    "add [region %s] to the configuration, or name another", h->region);
-	} else if (h->size > region->max_size) {
+	} else if (region->sink == CONF_SINK_MEMORY && h->size > region->max_size) {
 		deny(why, RWP_E_SIZE, "refused %s for region \"%s\": it grants at most %s",
 		    text_human_size(asked, h->size), region->name,
 		    text_human_size(most, region->max_size));
@@ -148,6 +148,14 @@ hello_check(
 	if (why->code == 0)
 		check_region(h, region, why);
 	return why->code == 0 ? region : NULL;
+}
+
+uint64_t
+hello_size(const struct rwp_hello *h, const struct conf_region *region)
+{
+	bool more = region->sink == CONF_SINK_MEMORY && h->size > region->size;
+
+	return page_round(more ? h->size : region->size);
 }
 
 void

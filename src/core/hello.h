@@ -25,6 +25,9 @@ int hello_answer(struct inbound *in, void *blob, size_t size, int len);
 const struct conf_region *hello_check(
     const struct core *core, const struct rwp_hello *h, uint32_t generation, struct rwp_deny *why);
 
+/* Bytes of the region to grant. */
+uint64_t hello_size(const struct rwp_hello *h, const struct conf_region *region);
+
 /* Memory for it could not be had: error, and what the system said (detail, or NULL). */
 void hello_no_memory(const struct core *core, const struct rwp_hello *h, uint64_t size, int error,
     const char *detail, struct rwp_deny *why);

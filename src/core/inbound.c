@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/page.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "core/admission.h"
@@ -221,7 +220,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 		deny(in, &why);
 		return;
 	}
-	size = page_round(in->hello.size > conf->size ? in->hello.size : conf->size);
+	size = hello_size(&in->hello, conf);
 	error = region_new(in->core, in, conf, size, &in->region);
 	if (error < 0) {
 		hello_no_memory(in->core, &in->hello, size, error, NULL, &why);
@@ -229,6 +228,15 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 		return;
 	}
 	set_state(in, INBOUND_GRANTING);
+}
+
+/* In a ring, even a piece for which the writer has to skip to the start finds its room. */
+static uint32_t
+segment(const struct region *region)
+{
+	uint64_t most = region->sink->ring ? region->size / 4 : region->size;
+
+	return most < LIMIT_SEGMENT ? most : LIMIT_SEGMENT;
 }
 
 static int
@@ -240,8 +248,8 @@ push_grant(struct inbound *in)
 	    .rkey = in->region->reg.mem->rkey,
 	    .size = in->region->size,
 	    .generation = in->generation,
-	    .sink = sink_memory.kind,
-	    .segment = in->region->size < LIMIT_SEGMENT ? in->region->size : LIMIT_SEGMENT,
+	    .sink = in->region->sink->kind,
+	    .segment = segment(in->region),
 	    .in_flight = in->region->size,
 	    .beat_ms = conf->beat_ns / NSEC_PER_MSEC,
 	    .dead_ms = conf->dead_ns / NSEC_PER_MSEC,
@@ -283,7 +291,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 		return;
 	if (error == 0)
 		error = arrival_init(
-		    &in->arrival, &in->channel, in->region, &sink_memory, arrival_idle);
+		    &in->arrival, &in->channel, in->region, in->region->sink, arrival_idle);
 	if (error == 0)
 		error = push_grant(in);
 	if (error < 0) {
@@ -372,7 +380,10 @@ on_room(struct channel *ch)
 {
 	struct inbound *in = inbound_of(ch);
 
-	if (in->state == INBOUND_OPEN && ch->paused)
+	if (in->state != INBOUND_OPEN)
+		return;
+	arrival_heard(&in->arrival, ch->out.consumed);
+	if (ch->paused)
 		pause_or_go(in);
 }
 

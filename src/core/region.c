@@ -11,6 +11,7 @@
 #include "core/inbound.h"
 #include "core/priv.h"
 #include "core/region.h"
+#include "core/sink.h"
 
 static const char *const STATES[] = {
     [REGION_PREPARING] = "preparing",
@@ -101,6 +102,7 @@ region_new(struct core *core, struct inbound *inbound, const struct conf_region 
 		return -ENOMEM;
 	region->core = core;
 	region->inbound = inbound;
+	region->sink = sink_of(conf->sink);
 	region->size = size;
 	memcpy(region->section, conf->name, sizeof(region->section));
 	region->request.fn = on_memory;
@@ -124,7 +126,7 @@ region_new(struct core *core, struct inbound *inbound, const struct conf_region 
 void
 region_begin(struct region *region)
 {
-	region->has_arrival = false;
+	region->has_arrival = region->has_arrival && region->sink->ring;
 	set_state(region, REGION_RECEIVING);
 }
 
@@ -208,8 +210,8 @@ region_detach(struct region *region)
 
 	count_completions(region);
 	region->inbound = NULL;
-	if (!region->has_arrival || region->released || conf == NULL || conf->linger_ns == 0 ||
-	    conf->keep == 0 || region->core->stopping) {
+	if (!region->has_arrival || region->sink->ring || region->released || conf == NULL ||
+	    conf->linger_ns == 0 || conf->keep == 0 || region->core->stopping) {
 		region_free(region);
 		return;
 	}
@@ -259,6 +261,7 @@ region_view(struct region *region, struct region_view *ret)
 	    .fabric = region->fabric,
 	    .keyed = region->keyed,
 	    .state = STATES[region->state],
+	    .sink = region->sink->name,
 	    .size = region->size,
 	    .arrivals = region->arrivals,
 	    .bytes = region->bytes,

@@ -21,6 +21,7 @@
 struct conf_region;
 struct core;
 struct inbound;
+struct sink;
 
 enum region_state { REGION_PREPARING, REGION_GRANTED, REGION_RECEIVING, REGION_LINGERING };
 
@@ -37,6 +38,7 @@ struct region {
 	char fabric_why[LIMIT_TEXT + 1];
 	bool keyed; /* the writer has proved the peer's key */
 
+	const struct sink *sink;
 	uint64_t size;
 	struct memory *memory;
 	struct memory_request request;
@@ -46,7 +48,7 @@ struct region {
 
 	uint64_t granted_at;
 	uint64_t arrivals, bytes, receive_completions;
-	bool has_arrival; /* last is whole in memory */
+	bool has_arrival; /* last is whole in memory, or is stored */
 	struct arrival_view last;
 };
 

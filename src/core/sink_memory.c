@@ -3,35 +3,57 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/crc32c.h"
 #include "base/text.h"
 #include "core/arrival.h"
 #include "core/region.h"
 #include "core/sink.h"
 
 static unsigned
-memory_begin(struct arrival *a, const struct rwp_begin *begin, struct rwp_deny *why)
+too_large(const struct arrival *a, uint64_t length, struct rwp_deny *why)
 {
 	char asked[TEXT_SIZE_MAX], granted[TEXT_SIZE_MAX];
 
-	if (begin->length == UINT64_MAX || begin->length <= a->region->size)
-		return 0;
-	why->size = begin->length;
+	why->size = length;
 	why->limit = a->region->size;
 	snprintf(why->text, sizeof(why->text), "refused %s: the region granted is %s",
-	    text_human_size(asked, begin->length), text_human_size(granted, a->region->size));
+	    text_human_size(asked, length), text_human_size(granted, a->region->size));
 	return RWP_E_SIZE;
+}
+
+static unsigned
+memory_begin(struct arrival *a, const struct rwp_begin *begin, struct rwp_deny *why)
+{
+	if (begin->length == UINT64_MAX || begin->length <= a->region->size)
+		return 0;
+	return too_large(a, begin->length, why);
 }
 
 static unsigned
 memory_place(const struct arrival *a, const struct rwp_record *r, struct rwp_deny *why)
 {
-	if (r->stream_off == a->received && r->region_off == r->stream_off)
+	if (r->length > a->region->size - a->received)
+		return too_large(a, a->received + r->length, why);
+	if (r->type == RWP_HOLE || r->region_off == r->stream_off)
 		return 0;
 	snprintf(why->text, sizeof(why->text),
 	    "payload for offset %llu at region offset %llu; a memory region is filled in order",
 	    (unsigned long long)r->stream_off, (unsigned long long)r->region_off);
 	return RWP_E_PROTOCOL;
+}
+
+/* Zeros are laid out here, since an earlier transfer may have left something else. */
+static int
+memory_store(struct arrival *a, const uint8_t *bytes, uint32_t *ret_crc)
+{
+	uint32_t len = a->record.length;
+
+	if (bytes == NULL)
+		memset(a->region->memory->addr + a->received, 0, len);
+	*ret_crc = bytes != NULL ? crc32c(0, bytes, len) : crc32c_zeros(len);
+	return 0;
 }
 
 static unsigned
@@ -47,5 +69,6 @@ const struct sink sink_memory = {
     .kind = RWP_SINK_MEMORY,
     .begin = memory_begin,
     .place = memory_place,
+    .store = memory_store,
     .end = memory_end,
 };

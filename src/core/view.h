@@ -30,13 +30,14 @@ struct region_view {
 	char device[64];
 	bool keyed;                      /* the writer has proved the peer's key */
 	const char *state;               /* "preparing", "granted", "receiving", "lingering" */
+	const char *sink;                /* "memory", "spool", "discard" */
 	uint64_t size;                   /* bytes granted */
 	uint64_t arrivals;               /* verified transfers */
 	uint64_t bytes;                  /* verified bytes, all arrivals together */
 	char fabric_why[LIMIT_TEXT + 1]; /* what spoke against other fabrics, "" for nothing */
 	uint64_t receive_completions;
 	uint64_t granted_at;
-	bool has_arrival; /* last is whole in the region now */
+	bool has_arrival; /* last is whole in the region now, or was stored, or discarded */
 	struct arrival_view last;
 };
 

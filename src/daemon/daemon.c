@@ -24,6 +24,7 @@
 
 #define SOURCE_THREADS  4
 #define STORE_THREADS   4
+#define SPOOL_THREADS   4
 #define RESOLVE_THREADS 2
 
 struct daemon {
@@ -31,7 +32,7 @@ struct daemon {
 	const struct fabric_ops *const *fabrics;
 	struct conf *conf;
 	struct loop *loop;
-	struct work *source, *store, *resolve;
+	struct work *source, *store, *spool, *resolve;
 	struct service *service;
 	struct core *core;
 	struct control *control;
@@ -178,6 +179,7 @@ start_core(struct daemon *d)
 	struct core_env env = {.loop = d->loop,
 	    .source = d->source,
 	    .store = d->store,
+	    .spool = d->spool,
 	    .resolve = d->resolve,
 	    .fabrics = d->fabrics};
 	struct observer observer = {
@@ -213,6 +215,8 @@ start(struct daemon *d)
 	if (error == 0)
 		error = work_new(d->loop, "rw-store", STORE_THREADS, &d->store);
 	if (error == 0)
+		error = work_new(d->loop, "rw-spool", SPOOL_THREADS, &d->spool);
+	if (error == 0)
 		error = work_new(d->loop, "rw-resolve", RESOLVE_THREADS, &d->resolve);
 	if (error == 0)
 		error = start_signals(d);
@@ -234,6 +238,7 @@ finish(struct daemon *d)
 		work_free(d->source);
 	if (d->resolve != NULL)
 		work_free(d->resolve);
+	work_free(d->spool);
 	core_free(d->core);
 	if (d->store != NULL)
 		work_free(d->store);

@@ -111,6 +111,8 @@ enum rwp_type {
 
 #define RWP_MUST_UNDERSTAND 0x80 /* record flag */
 
+enum rwp_abort { RWP_ABORT_DISCARD, RWP_ABORT_KEEP }; /* length of an ABORT */
+
 struct rwp_record {
 	uint8_t type;
 	uint8_t flags;

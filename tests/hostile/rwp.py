@@ -314,6 +314,10 @@ class Writer:
         fields |= {"stream_off": offset, "region_off": offset, "data_crc": crc32c(payload)}
         self.put(DATA, **fields | changes)
 
+    def hole(self, length, **changes):
+        fields = {"transfer": self.transfer, "grant": self.grant[GENERATION], "length": length}
+        self.put(HOLE, **fields | changes)
+
     def end(self, stream, **changes):
         fields = {"transfer": self.transfer, "grant": self.grant[GENERATION]}
         self.put(END, **fields | {"stream_off": len(stream), "data_crc": crc32c(stream)} | changes)

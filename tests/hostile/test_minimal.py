@@ -120,6 +120,25 @@ def test_segments(target, connect):
     writer.bye()
 
 
+def test_holes(target, connect):
+    """Zeros, whatever lay there before."""
+    data = os.urandom(30_000)
+    writer = connect(name="holes")
+    writer.hello()
+    writer.one(data)
+    arrived(writer, data)
+    holes = data[:10_000] + bytes(10_000) + data[20_000:25_000] + bytes(5_000)
+    writer.begin()
+    writer.data(0, data[:10_000])
+    writer.hole(10_000, stream_off=10_000)
+    writer.data(20_000, data[20_000:25_000])
+    writer.hole(5_000, stream_off=25_000)
+    writer.end(holes)
+    arrived(writer, holes)
+    assert target.dump("holes") == holes
+    writer.bye()
+
+
 @pytest.mark.parametrize("length", [None, 0])
 def test_empty_stream(connect, length):
     writer = connect()

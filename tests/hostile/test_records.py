@@ -320,9 +320,14 @@ def test_more_announced_than_granted(granted):
     still_works(granted)
 
 
-def test_hole(open_transfer):
-    open_transfer.put(rwp.HOLE, transfer=1, grant=open_transfer.grant[rwp.GENERATION], length=1 << 20)
-    fails(open_transfer, rwp.UNSUPPORTED, goes_on=False)
+@pytest.mark.parametrize(
+    "length, at, code",
+    [(0, len(DATA), rwp.PROTOCOL), (1000, 0, rwp.PROTOCOL), (65536 - len(DATA) + 1, len(DATA), rwp.SIZE)],
+    ids=["empty", "not-next", "too-large"],
+)
+def test_hole_that_does_not_fit(open_transfer, length, at, code):
+    open_transfer.hole(length, stream_off=at)
+    fails(open_transfer, code, goes_on=False)
     open_transfer.end(DATA)
     still_works(open_transfer)
 

@@ -308,6 +308,7 @@ fake_region_add(
 	    .fabric = "verbs",
 	    .device = "mlx5_0",
 	    .state = "granted",
+	    .sink = "memory",
 	    .size = size < 4096 ? 4096 : size,
 	    .arrivals = 1,
 	    .bytes = size,

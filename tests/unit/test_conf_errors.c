@@ -64,8 +64,9 @@ lines_that_are_wrong(void **state)
 				    "are name, control, log-level\n"},
 	    {"[rwriter]\nName = a", "x.conf:2: [rwriter] \"Name\" is no key of this section; there "
 				    "are name, control, log-level\n"},
-	    {"[region a]\nspool = /x", "x.conf:2: [region a] \"spool\" is no key of this section; "
-				       "there are size, max-size, linger, keep, require-key\n"},
+	    {"[region a]\nspool = /x",
+		"x.conf:2: [region a] \"spool\" is no key of this section; "
+		"there are sink, size, max-size, linger, keep, require-key\n"},
 	    {"[rwriter]\nname =", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
 				  ", or %H, the name of the host; for example: name = %H\n"},
 	    {"[rwriter]\nname = ; a", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES

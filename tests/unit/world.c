@@ -141,6 +141,7 @@ open_core(
 	struct core_env env = {.loop = w->loop,
 	    .source = w->work,
 	    .store = w->work,
+	    .spool = w->work,
 	    .resolve = w->resolve,
 	    .fabrics = fabrics()};
 
