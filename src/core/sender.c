@@ -375,6 +375,9 @@ send_next(struct sender *s)
 {
 	struct chunk *c = &s->chunks[s->sends % s->n_chunks];
 
+	/* A stream that pauses before its first byte is under way too: its connection is not idle. */
+	if (!s->begun && source_is_stream(s->source))
+		return push_begin(s);
 	if (s->sends < s->reads)
 		return c->state == CHUNK_FULL ? send_chunk(s, c) : -EAGAIN;
 	return s->read_end ? push_end(s) : -EAGAIN;
