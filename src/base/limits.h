@@ -30,3 +30,5 @@
 #define LIMIT_CONTROL_OUTPUT          (16U << 20) /* unsent reply bytes before a client is dropped */
 #define LIMIT_CONTROL_DEPTH           16          /* nesting of JSON */
 #define LIMIT_TRANSFERS               256         /* rwctl writes queued or running at once */
+#define LIMIT_BATCH                   128         /* files, so descriptors, of one call */
+#define LIMIT_BATCH_RUNNING           16          /* of them at once */

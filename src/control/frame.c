@@ -11,9 +11,6 @@
 
 #include "control/frame.h"
 
-#define FDS_SEEN \
-	4 /* room for surplus descriptors; what is beyond the kernel does not even install */
-
 /* One message on its way out. */
 struct chunk {
 	struct list node;
@@ -22,8 +19,14 @@ struct chunk {
 	int fd;           /* travels with the first byte; -1: none, or gone already */
 };
 
+/* Of what comes in; what is beyond the kernel does not even install. */
 union descriptors {
-	char buf[CMSG_SPACE(FDS_SEEN * sizeof(int))];
+	char buf[CMSG_SPACE(LIMIT_BATCH * sizeof(int))];
+	struct cmsghdr align;
+};
+
+union descriptor {
+	char buf[CMSG_SPACE(sizeof(int))];
 	struct cmsghdr align;
 };
 
@@ -32,19 +35,19 @@ union descriptors {
 void
 inbox_init(struct inbox *in)
 {
-	in->fd = -1;
+	in->n_fds = 0;
 	in->len = 0;
 }
 
 void
 inbox_clear(struct inbox *in)
 {
-	if (in->fd >= 0)
-		close(in->fd);
+	while (in->n_fds > 0)
+		close(in->fds[--in->n_fds]);
 	inbox_init(in);
 }
 
-/* Keeps the one descriptor that may come; false when there are more, which are closed. */
+/* Keeps as many as may come; false when there are more, which are closed. */
 static bool
 take_descriptors(struct inbox *in, struct msghdr *msg)
 {
@@ -57,8 +60,8 @@ take_descriptors(struct inbox *in, struct msghdr *msg)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-			if (in->fd < 0) {
-				in->fd = fd;
+			if (in->n_fds < LIMIT_BATCH) {
+				in->fds[in->n_fds++] = fd;
 			} else {
 				close(fd);
 				surplus = true;
@@ -176,7 +179,7 @@ outbox_clear(struct outbox *out)
 static ssize_t
 send_chunk(const struct chunk *chunk, int socket)
 {
-	union descriptors control = {0};
+	union descriptor control = {0};
 	struct iovec iov = {chunk->text + chunk->sent, chunk->len - chunk->sent};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 

@@ -1,7 +1,8 @@
 /* frame.h -- NUL-terminated messages and the descriptors that travel with them, on a stream socket
  *
- * A descriptor belongs to the message with whose bytes it comes (senders attach it to the first),
- * at most one to each. Sockets are non-blocking or are treated so.
+ * Descriptors belong to the message with whose bytes they come (senders attach them to the first),
+ * at most LIMIT_BATCH to each that comes in, one to each that goes out. Sockets are non-blocking or
+ * are treated so.
  */
 
 #pragma once
@@ -13,15 +14,16 @@
 #include "base/list.h"
 
 struct inbox {
-	int fd; /* came with the message, or -1; the inbox owns it until someone takes it (sets -1)
-		 */
+	int fds[LIMIT_BATCH]; /* came with the message; the inbox owns them until someone takes
+				 them (sets n_fds to 0) */
+	unsigned n_fds;
 	size_t len;
 	char text[LIMIT_CONTROL_MESSAGE]; /* never holds bytes of more than one message */
 };
 
 void inbox_init(struct inbox *in);
 /* 1: a whole message is in text, with its NUL; 0: not yet. -EPIPE: the other side has closed;
- * -EMSGSIZE, -EMFILE: the message is too long, has more than one descriptor; or what recvmsg(2)
+ * -EMSGSIZE, -EMFILE: the message is too long, has more descriptors than that; or what recvmsg(2)
  * said. */
 int inbox_receive(struct inbox *in, int socket);
 /* Forgets the message, to receive the next. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "control/batch.h"
 #include "control/interface.inc"
 #include "control/methods.h"
 #include "control/report.h"
@@ -17,7 +18,7 @@
 
 enum privilege { OBSERVE, TRANSFER, ADMINISTER };
 
-enum type { TEXT, NUMBER, FLAG };
+enum type { TEXT, NUMBER, FLAG, TEXTS };
 
 #define MAX_TIMEOUT_MS (UINT64_C(1) << 40) /* 34 years, which fit as nanoseconds */
 
@@ -31,7 +32,7 @@ struct parameter {
 struct method {
 	const char *name;
 	enum privilege privilege;
-	bool descriptor; /* comes with the call */
+	bool descriptor; /* one comes with the call; WriteBatch counts them itself */
 	void (*fn)(const struct control_env *env, struct varlink_call *call);
 	struct parameter parameters[8]; /* ended by a name that is NULL */
 };
@@ -147,6 +148,12 @@ static void
 start_write(const struct control_env *env, struct varlink_call *call)
 {
 	write_start(env->core, call);
+}
+
+static void
+start_batch(const struct control_env *env, struct varlink_call *call)
+{
+	batch_start(env->core, call);
 }
 
 /* ---- administering ---- */
@@ -268,6 +275,20 @@ static const struct method METHODS[] = {
 	    },
     },
     {
+	.name = "io.rwriter.WriteBatch",
+	.privilege = TRANSFER,
+	.fn = start_batch,
+	.parameters =
+	    {
+		{.name = "peer", .type = TEXT},
+		{.name = "region", .type = TEXT, .optional = true},
+		{.name = "names", .type = TEXTS},
+		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
+		{.name = "preserve", .type = FLAG, .optional = true},
+		{.name = "discard", .type = FLAG, .optional = true},
+	    },
+    },
+    {
 	.name = "io.rwriter.OpenRegion",
 	.privilege = OBSERVE,
 	.fn = open_region,
@@ -340,6 +361,18 @@ refuse(const struct method *method, struct varlink_call *call)
 }
 
 static bool
+are_texts(const json_t *list)
+{
+	size_t i;
+	json_t *item;
+
+	json_array_foreach (list, i, item)
+		if (!json_is_string(item))
+			return false;
+	return json_array_size(list) > 0 && json_array_size(list) <= LIMIT_BATCH;
+}
+
+static bool
 value_fits(const struct parameter *p, const json_t *value)
 {
 	json_int_t max = p->max != 0 ? (json_int_t)p->max : INT64_MAX;
@@ -348,6 +381,8 @@ value_fits(const struct parameter *p, const json_t *value)
 		return json_is_string(value);
 	if (p->type == FLAG)
 		return json_is_boolean(value);
+	if (p->type == TEXTS)
+		return are_texts(value);
 	return json_is_integer(value) && json_integer_value(value) >= 0 &&
 	       json_integer_value(value) <= max;
 }
@@ -399,9 +434,9 @@ methods_call(void *arg, struct varlink_call *call)
 	bad = find_bad_parameter(method, call->parameters);
 	if (bad != NULL)
 		bad_parameter(call, bad);
-	else if (method->descriptor && call->fd < 0)
+	else if (method->descriptor && call->n_fds != 1)
 		varlink_fail(call, "io.rwriter.DescriptorMissing",
-		    "%s needs a descriptor with the first byte of the call", method->name);
+		    "%s needs one descriptor, with the first byte of the call", method->name);
 	else
 		method->fn(arg, call);
 }

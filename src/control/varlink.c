@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "control/frame.h"
+#include "control/message.h"
 #include "control/varlink.h"
 #include "loop/loop.h"
 
@@ -58,7 +59,8 @@ struct client {
 
 	struct varlink_call call;
 	json_t *message; /* that call points into */
-	bool waiting;    /* bytes of a next call are waiting behind the running one */
+	int fds[LIMIT_BATCH];
+	bool waiting; /* bytes of a next call are waiting behind the running one */
 
 	struct outbox out;
 	struct inbox in;
@@ -105,12 +107,18 @@ end_client(struct client *c, const char *why)
 }
 
 static void
+drop_descriptors(struct client *c)
+{
+	while (c->call.n_fds > 0)
+		close(c->fds[--c->call.n_fds]);
+}
+
+static void
 drop_call(struct client *c)
 {
-	if (c->call.fd >= 0)
-		close(c->call.fd);
+	drop_descriptors(c);
 	c->message = (json_decref(c->message), NULL);
-	c->call = (struct varlink_call){.fd = -1, .uid = c->call.uid};
+	c->call = (struct varlink_call){.uid = c->call.uid};
 	c->waiting = false;
 }
 
@@ -126,27 +134,11 @@ flush(struct client *c)
 	update_interest(c);
 }
 
-/* Takes parameters over; NULL without memory. */
-static char *
-print_message(json_t *parameters, const char *error, bool continues)
-{
-	json_t *message = json_pack("{s:o}", "parameters", parameters);
-	char *text = NULL;
-
-	if (message == NULL)
-		return NULL;
-	if ((error == NULL || json_object_set_new(message, "error", json_string(error)) == 0) &&
-	    (!continues || json_object_set_new(message, "continues", json_true()) == 0))
-		text = json_dumps(message, JSON_COMPACT);
-	json_decref(message);
-	return text;
-}
-
 /* Takes parameters and fd over. */
 static void
 send_message(struct client *c, json_t *parameters, const char *error, bool continues, int fd)
 {
-	char *text = print_message(parameters, error, continues);
+	char *text = message_print(parameters, error, continues);
 
 	if (text == NULL)
 		end_client(c, "no memory for an answer");
@@ -243,54 +235,11 @@ varlink_flag(const struct varlink_call *call, const char *name)
 	return json_is_true(json_object_get(call->parameters, name));
 }
 
-/* Asked before jansson sees the text, which would follow it down to 2048 levels. */
-static bool
-too_deep(const char *text, size_t len)
-{
-	unsigned depth = 0;
-	bool string = false;
-
-	for (size_t i = 0; i < len; i++) {
-		if (string && text[i] == '\\')
-			i++;
-		else if (text[i] == '"')
-			string = !string;
-		else if (!string && (text[i] == '{' || text[i] == '[') &&
-			 ++depth > LIMIT_CONTROL_DEPTH)
-			return true;
-		else if (!string && (text[i] == '}' || text[i] == ']') && depth > 0)
-			depth--;
-	}
-	return false;
-}
-
-/* The message as an object whose parameters are an object too; NULL when it is no call. */
-static json_t *
-parse_message(const struct inbox *in)
-{
-	size_t len = in->len - 1; /* without the NUL */
-	json_t *message, *parameters;
-
-	if (too_deep(in->text, len))
-		return NULL;
-	message = json_loadb(in->text, len, JSON_REJECT_DUPLICATES, NULL);
-	parameters = json_object_get(message, "parameters");
-	if (parameters == NULL || json_is_null(parameters)) {
-		json_object_set_new(message, "parameters", json_object());
-		parameters = json_object_get(message, "parameters");
-	}
-	if (json_is_string(json_object_get(message, "method")) && json_is_object(parameters) &&
-	    !json_is_true(json_object_get(message, "upgrade")))
-		return message;
-	json_decref(message);
-	return NULL;
-}
-
 /* Turns the message in c->in into c->call; -EBADMSG when it is none. */
 static int
 take_call(struct client *c)
 {
-	json_t *message = parse_message(&c->in);
+	json_t *message = message_parse(c->in.text, c->in.len - 1);
 
 	if (message == NULL)
 		return -EBADMSG;
@@ -300,10 +249,12 @@ take_call(struct client *c)
 	    .parameters = json_object_get(message, "parameters"),
 	    .more = json_is_true(json_object_get(message, "more")),
 	    .oneway = json_is_true(json_object_get(message, "oneway")),
-	    .fd = c->in.fd,
+	    .fds = c->fds,
+	    .n_fds = c->in.n_fds,
 	    .uid = c->call.uid,
 	};
-	c->in.fd = -1;
+	memcpy(c->fds, c->in.fds, c->in.n_fds * sizeof(c->fds[0]));
+	c->in.n_fds = 0;
 	inbox_clear(&c->in);
 	return 0;
 }
@@ -313,11 +264,9 @@ dispatch(struct client *c)
 {
 	set_state(c, CLIENT_CALLED);
 	c->server->fn(c->server->arg, &c->call);
-	/* A descriptor that the handler did not take; the answer has closed it if there was one
+	/* Those that the handler did not take; the answer has closed them if there was one
 	 * already. */
-	if (c->call.fd >= 0)
-		close(c->call.fd);
-	c->call.fd = -1;
+	drop_descriptors(c);
 	assert(c->message == NULL || c->call.cancelled != NULL);
 }
 
@@ -450,7 +399,7 @@ add_client(struct varlink *v, int fd)
 	c->server = v;
 	c->state = CLIENT_READING;
 	c->fd = fd;
-	c->call = (struct varlink_call){.fd = -1, .uid = cred.uid};
+	c->call = (struct varlink_call){.uid = cred.uid};
 	c->message = NULL;
 	c->waiting = false;
 	outbox_init(&c->out);

@@ -1,7 +1,7 @@
 /* varlink.h -- server side of Varlink: NUL-terminated JSON over a Unix stream socket
  *
- * One call at a time per client; further ones wait in the socket. A descriptor belongs to the
- * message with whose bytes it comes (the sender attaches it to the first), at most one to each.
+ * One call at a time per client; further ones wait in the socket. Descriptors belong to the
+ * message with whose bytes they come: see frame.h.
  * Whoever breaks the framing or a limit (base/limits.h) is cut off; what can be answered is
  * answered with an error.
  *
@@ -23,8 +23,9 @@ struct varlink_call {
 	const char *method; /* like the parameters valid until the call is answered */
 	json_t *parameters; /* an object, borrowed */
 	bool more, oneway;
-	int fd; /* came with the call, or -1; closed when the handler returns (it may take it: set
-		   -1) */
+	int *fds; /* came with the call; closed when the handler returns (it may take them: set
+		     n_fds to 0) */
+	unsigned n_fds;
 	uid_t uid; /* of the caller, from the kernel */
 
 	/* A handler that returns before the call is answered sets these. The client has gone:

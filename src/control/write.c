@@ -57,7 +57,7 @@ write_start(struct core *core, struct varlink_call *call)
 	    .peer = varlink_text(call, "peer"),
 	    .region = varlink_text(call, "region"),
 	    .name = varlink_text(call, "name"),
-	    .fd = call->fd,
+	    .fd = call->fds[0],
 	    .size = varlink_number(call, "size"),
 	    .timeout_ns = varlink_number(call, "timeoutMs") * NSEC_PER_MSEC,
 	    .preserve = varlink_flag(call, "preserve"),

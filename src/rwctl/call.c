@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "base/text.h"
 #include "rwctl/call.h"
+#include "rwctl/deadline.h"
 #include "rwctl/interrupt.h"
 #include "rwctl/pump.h"
 
@@ -28,6 +28,12 @@ struct call {
 	int fd;         /* came with the answer that is being received, or -1 */
 	char *in;
 	size_t len, size;
+	char path[]; /* of the daemon's socket */
+};
+
+union descriptors {
+	char buf[CMSG_SPACE(LIMIT_BATCH * sizeof(int))];
+	struct cmsghdr align;
 };
 
 union descriptor {
@@ -93,7 +99,7 @@ call_open(const struct options *o, struct call **ret)
 {
 	char buf[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	const char *path = o->socket != NULL ? o->socket : find_socket(buf, sizeof(buf));
-	struct call *call = calloc(1, sizeof(*call));
+	struct call *call = calloc(1, sizeof(*call) + strlen(path) + 1);
 	int fd = connect_to(path);
 
 	if (fd < 0 || call == NULL) {
@@ -103,8 +109,22 @@ call_open(const struct options *o, struct call **ret)
 	}
 	call->socket = fd;
 	call->fd = -1;
+	strcpy(call->path, path);
 	*ret = call;
 	return STATUS_DONE;
+}
+
+int
+call_reopen(struct call *call)
+{
+	int fd = connect_to(call->path);
+
+	if (fd < 0)
+		return -errno;
+	close(call->socket);
+	call->socket = fd;
+	call->len = 0;
+	return 0;
 }
 
 struct call *
@@ -123,21 +143,21 @@ call_close(struct call *call)
 /* ---- sending ---- */
 
 static int
-send_all(int socket, const char *text, size_t len, int fd)
+send_all(int socket, const char *text, size_t len, const int *fds, unsigned n_fds)
 {
-	union descriptor control = {0};
+	union descriptors control = {0};
 	struct iovec iov = {(char *)text, len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (fd >= 0) {
+	if (n_fds > 0) {
 		msg.msg_control = control.buf;
-		msg.msg_controllen = sizeof(control.buf);
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){
-		    .cmsg_len = CMSG_LEN(sizeof(int)),
+		    .cmsg_len = CMSG_LEN(n_fds * sizeof(int)),
 		    .cmsg_level = SOL_SOCKET,
 		    .cmsg_type = SCM_RIGHTS,
 		};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, n_fds * sizeof(int));
 	}
 	while (iov.iov_len > 0) {
 		ssize_t n = sendmsg(socket, &msg, MSG_NOSIGNAL);
@@ -155,14 +175,15 @@ send_all(int socket, const char *text, size_t len, int fd)
 }
 
 void
-call_send(struct call *call, const char *method, json_t *parameters, bool more, int fd)
+call_send(struct call *call, const char *method, json_t *parameters, bool more, const int *fds,
+    unsigned n_fds)
 {
 	json_t *message =
 	    json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "more", more);
 	char *text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
 
 	call->send_error =
-	    text != NULL ? send_all(call->socket, text, strlen(text) + 1, fd) : ENOMEM;
+	    text != NULL ? send_all(call->socket, text, strlen(text) + 1, fds, n_fds) : ENOMEM;
 	free(text);
 	json_decref(message);
 }
@@ -303,32 +324,16 @@ wait_and_pump(struct call *call, struct pump *pump, int timeout_ms)
 	return pump != NULL ? pump_step(pump, fds[1].revents) : 0;
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * UINT64_C(1000) + ts.tv_nsec / 1000000;
-}
-
-static int
-ms_left(uint64_t deadline)
-{
-	uint64_t now = now_ms();
-
-	return deadline <= now ? 0 : deadline - now > INT32_MAX ? INT32_MAX : (int)(deadline - now);
-}
-
 int
 call_receive(struct call *call, struct pump *pump, int timeout_ms, struct answer *ret)
 {
-	uint64_t deadline = now_ms() + timeout_ms;
+	struct deadline deadline =
+	    deadline_in(timeout_ms < 0 ? 0 : timeout_ms * UINT64_C(1000000) + 1);
 	const char *end;
 	int r = 0;
 
 	while ((end = memchr(call->in != NULL ? call->in : "", '\0', call->len)) == NULL && r == 0)
-		r = wait_and_pump(call, pump, timeout_ms < 0 ? -1 : ms_left(deadline));
+		r = wait_and_pump(call, pump, deadline_left_ms(deadline));
 	return r == 0 ? take_answer(call, end, ret) : r;
 }
 
@@ -362,7 +367,7 @@ call_simple(struct call *call, const struct options *o, const char *method, json
 	struct answer answer;
 	int r;
 
-	call_send(call, method, parameters, false, -1);
+	call_send(call, method, parameters, false, NULL, 0);
 	r = call_receive(call, NULL, ANSWER_TIMEOUT_MS, &answer);
 	if (r < 0)
 		return call_explain(call, r);

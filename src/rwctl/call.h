@@ -14,9 +14,14 @@ struct pump;
 int call_open(const struct options *o, struct call **ret);
 struct call *call_close(struct call *call);
 
-/* Begins a call. parameters are taken over; fd travels with it unless -1. A failure shows in
- * call_receive(). */
-void call_send(struct call *call, const char *method, json_t *parameters, bool more, int fd);
+/* The daemon has gone: a new connection to it, on which nothing is under way. 0 or a negative
+ * errno. */
+int call_reopen(struct call *call);
+
+/* Begins a call. parameters are taken over; fds, at most LIMIT_BATCH, travel with it. A failure
+ * shows in call_receive(). */
+void call_send(struct call *call, const char *method, json_t *parameters, bool more, const int *fds,
+    unsigned n_fds);
 /* Waits for the next answer, at most timeout_ms (-1: for ever), while pump (may be NULL) runs. 0,
  * also when it is an error; -EINTR: interrupted; -ETIME; -EPIPE: the daemon has closed the
  * connection; or what else is wrong. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static const struct command {
 	int min, max;                           /* arguments */
 	int (*fn)(const struct options *o, char **args);
 } COMMANDS[] = {
-    {"write", "PEER FILE|-", "write a file, or standard input, into a region of PEER", 2, 2,
+    {"write", "PEER FILE...|-", "write files, or standard input, into a region of PEER", 1, INT_MAX,
 	cmd_write},
     {"dump-region", "[ID|PEER]", "show or copy the newest arrival here", 0, 1, cmd_dump_region},
     {"regions", "", "list the memory granted to peers", 0, 0, cmd_regions},
@@ -58,6 +59,12 @@ static const struct option_def {
 	"give up after TIME, as 10s"},
     {"size", 0, "write", SIZE, offsetof(struct options, size), "SIZE",
 	"room to ask for, of a stream, as 64M"},
+    {"files-from", 0, "write", WORD, offsetof(struct options, files_from), "LIST",
+	"write the files named in LIST, - for standard input"},
+    {"preserve", 0, "write", FLAG, offsetof(struct options, preserve), NULL,
+	"send mode and modification time along"},
+    {"discard", 0, "write", FLAG, offsetof(struct options, discard), NULL,
+	"when cancelled, leave nothing to resume from"},
     {"quiet", 'q', "write", FLAG, offsetof(struct options, quiet), NULL, "show no progress"},
     {"output", 'o', "dump-region", WORD, offsetof(struct options, output), "FILE",
 	"copy into FILE"},

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "rwctl/answer.h"
 #include "rwctl/progress.h"
@@ -25,6 +26,7 @@
 struct progress {
 	bool utf8;
 	int drawn; /* columns of the line that stands there */
+	size_t done, files;
 	/* the rate, smoothed */
 	uint64_t last_ns, last_bytes;
 	double rate; /* bytes per second; 0: not known yet */
@@ -178,31 +180,46 @@ cut_to(char *text, int columns)
 	return width;
 }
 
-static const char *
-word_for(const json_t *transfer)
+/* What goes on, where that is not just sending. */
+static void
+print_state(const json_t *transfer, char *buf, size_t size)
 {
-	const char *state = text_at(transfer, "state");
+	const char *state = text_at(transfer, "state"), *text = text_at(transfer, "text");
 
-	return strcmp(state, "sending") == 0 ? "" : state;
+	if (strcmp(state, "reconnecting") == 0)
+		snprintf(buf, size, "  reconnecting: %s", text);
+	else if (strcmp(state, "sending") != 0)
+		snprintf(buf, size, "  %s", state);
+}
+
+/* Bytes done: in this state, and of all. */
+static uint64_t
+bytes_done(const json_t *transfer)
+{
+	bool checking = strcmp(text_at(transfer, "state"), "checking") == 0;
+
+	return number_at(transfer, checking ? "checked" : "sent");
 }
 
 void
 progress_draw(struct progress *p, const json_t *t)
 {
-	uint64_t sent = number_at(t, "sent"), whole = number_at(t, "length");
-	char line[1024], head[512], bar[BAR_MAX * 4] = "", amount[64], rate[64], percent[16] = "";
-	int room;
+	uint64_t sent = bytes_done(t), whole = number_at(t, "length");
+	char line[1024], head[512], bar[BAR_MAX * 4] = "", amount[64], rate[LIMIT_TEXT + 32],
+						  percent[16] = "";
+	int room, n = 0;
 
 	if (p == NULL)
 		return;
 	measure(p, sent);
-	snprintf(head, sizeof(head), "%s -> %s", text_at(t, "name"), text_at(t, "peer"));
+	if (p->files > 1)
+		n = snprintf(head, sizeof(head), "[%zu/%zu] ", p->done, p->files);
+	snprintf(head + n, sizeof(head) - n, "%s -> %s", text_at(t, "name"), text_at(t, "peer"));
 	if (!p->utf8)
 		make_ascii(head);
 	print_amount(amount, sizeof(amount), sent, whole);
 	print_rate(p, rate, sizeof(rate), whole > sent ? whole - sent : 0);
-	if (word_for(t)[0] != '\0')
-		snprintf(rate, sizeof(rate), "  %s", word_for(t));
+	print_state(t, rate, sizeof(rate));
 	if (whole > 0)
 		snprintf(percent, sizeof(percent), "%3d %%  ", (int)(sent * 100.0 / whole));
 
@@ -220,15 +237,31 @@ progress_draw(struct progress *p, const json_t *t)
 	put_line(p, line, cut_to(line, terminal_width() - 1));
 }
 
-struct progress *
-progress_free(struct progress *p)
+void
+progress_count(struct progress *p, size_t done, size_t files)
 {
 	if (p == NULL)
-		return NULL;
+		return;
+	p->done = done;
+	p->files = files;
+}
+
+void
+progress_clear(struct progress *p)
+{
+	if (p == NULL)
+		return;
 	/* Two columns more: the terminal may have echoed a "^C". */
 	if (p->drawn > 0)
 		fprintf(stderr, "\r%*s\r", smaller(p->drawn + 2, terminal_width() - 1), "");
 	fflush(stderr);
+	p->drawn = 0;
+}
+
+struct progress *
+progress_free(struct progress *p)
+{
+	progress_clear(p);
 	free(p);
 	return NULL;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
 
 struct progress;
 
@@ -10,5 +11,9 @@ struct progress;
 struct progress *progress_new(void);
 /* transfer: as the daemon reports it. */
 void progress_draw(struct progress *p, const json_t *transfer);
-/* Erases the line. Returns NULL. */
+/* Of several files: so many are done. */
+void progress_count(struct progress *p, size_t done, size_t files);
+/* Erases the line, for something else to be printed. */
+void progress_clear(struct progress *p);
+/* The same, for good. Returns NULL. */
 struct progress *progress_free(struct progress *p);

@@ -20,7 +20,8 @@ struct options {
 	bool help, version;
 	const char *region, *name; /* of write; NULL: not given */
 	uint64_t timeout_ns, size; /* 0: not given */
-	bool quiet;
+	bool quiet, preserve, discard;
+	const char *files_from;
 	bool all; /* of dump-region */
 	const char *output;
 };

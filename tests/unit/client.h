@@ -72,7 +72,7 @@ client_send_raw(
     struct test_client *c, const void *bytes, size_t len, const int *fds, unsigned n_fds)
 {
 	union {
-		char buf[CMSG_SPACE(8 * sizeof(int))];
+		char buf[CMSG_SPACE(253 * sizeof(int))]; /* more the kernel does not take */
 		struct cmsghdr align;
 	} control = {0};
 	struct iovec iov = {(void *)bytes, len};

@@ -391,6 +391,114 @@ write_ends_with_the_server(void **state)
 	close(fd);
 }
 
+static void
+write_may_discard(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memory_file(10);
+
+	json_decref(write_call(
+	    f, "{\"peer\":\"slow\",\"name\":\"x\",\"preserve\":true,\"discard\":true}", true, fd));
+	f->control = control_free(f->control);
+	assert_true(f->core.preserve);
+	assert_int_equal(f->core.discarded, 1);
+	close(fd);
+}
+
+/* ---- many at once ---- */
+
+static void
+batch_send(struct fixture *f, const char *peer, unsigned names, unsigned n_fds, bool more)
+{
+	int fd = memory_file(1000), fds[LIMIT_BATCH];
+	json_t *list = json_array();
+	char name[16], *call;
+
+	for (unsigned i = 0; i < names; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		json_array_append_new(list, json_string(name));
+	}
+	json_t *message = json_pack("{s:s, s:b, s:{s:s, s:o}}", "method", "io.rwriter.WriteBatch",
+	    "more", more, "parameters", "peer", peer, "names", list);
+
+	call = json_dumps(message, JSON_COMPACT);
+	for (unsigned i = 0; i < n_fds; i++)
+		fds[i] = fd;
+	client_send_raw(f->client, call, strlen(call) + 1, fds, n_fds);
+	free(call);
+	json_decref(message);
+	close(fd);
+}
+
+static void
+batch_ends_each(void **state)
+{
+	static const struct {
+		const char *peer, *state; /* NULL: does not begin */
+	} CASES[] = {
+	    {"b", "arrived"}, {"spooler", "stored"}, {"closed", "refused"}, {"nobody", NULL}};
+	struct fixture *f = *state;
+	int before;
+
+	loop_turn(f->core.loop, 5 * NSEC_PER_MSEC); /* the client is accepted */
+	before = open_fds();
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		bool seen[LIMIT_BATCH] = {false}, continues = true;
+
+		batch_send(f, CASES[i].peer, LIMIT_BATCH, LIMIT_BATCH, true);
+		for (unsigned done = 0; done < LIMIT_BATCH;) {
+			json_t *answer = client_receive(f->client);
+			json_t *p = json_object_get(answer, "parameters");
+			unsigned index = json_integer_value(json_object_get(p, "index"));
+			const char *text = json_string_value(json_object_get(p, "text"));
+			const char *ended = text_at(answer, "transfer", "state");
+
+			assert_true(continues && index < LIMIT_BATCH && !seen[index]);
+			assert_null(json_object_get(answer, "error"));
+			continues = json_is_true(json_object_get(answer, "continues"));
+			if (CASES[i].state == NULL)
+				assert_string_equal(text, "nobody: no such peer is configured");
+			seen[index] = CASES[i].state == NULL || strcmp(ended, CASES[i].state) == 0;
+			done += seen[index];
+			json_decref(answer);
+		}
+		assert_false(continues);
+	}
+	assert_int_equal(f->core.writes, 3 * LIMIT_BATCH);
+	assert_int_equal(open_fds(), before);
+}
+
+static void
+batch_does_not_begin(void **state)
+{
+	struct fixture *f = *state;
+
+	batch_send(f, "b", 2, 1, true);
+	assert_answer(client_receive(f->client), "io.rwriter.DescriptorMissing", "text",
+	    "2 names came with 1 descriptors");
+	batch_send(f, "b", 2, 2, false);
+	assert_answer(client_receive(f->client), "org.varlink.service.ExpectedMore", "", "");
+	batch_send(f, "b", 0, 0, true);
+	assert_answer(client_receive(f->client), "org.varlink.service.InvalidParameter",
+	    "parameter", "names");
+	assert_int_equal(f->core.writes, 0);
+}
+
+static void
+batch_ends_with_its_connection(void **state)
+{
+	struct fixture *f = *state;
+
+	batch_send(f, "slow", LIMIT_BATCH, LIMIT_BATCH, true);
+	json_decref(client_receive(f->client));
+	close(f->client->fd);
+	f->client->fd = -1;
+	for (int i = 0; i < 10; i++)
+		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
+	assert_int_equal(f->core.writes, LIMIT_BATCH_RUNNING);
+	assert_int_equal(f->core.cancelled, LIMIT_BATCH_RUNNING);
+}
+
 /* ---- privileges and parameters ---- */
 
 static void
@@ -502,8 +610,8 @@ service(void **state)
 static void
 described_methods_exist(void **state)
 {
-	static const char *const METHODS[] = {"Write(", "OpenRegion(", "ListRegions(", "ListPeers(",
-	    "GetStatus(", "Release(", "Disconnect(", "Reload("};
+	static const char *const METHODS[] = {"Write(", "WriteBatch(", "OpenRegion(",
+	    "ListRegions(", "ListPeers(", "GetStatus(", "Release(", "Disconnect(", "Reload("};
 	struct fixture *f = *state;
 	json_t *answer =
 	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
@@ -710,6 +818,10 @@ main(void)
 	    T(write_does_not_begin),
 	    T(write_ends_with_its_connection),
 	    T(write_ends_with_the_server),
+	    T(write_may_discard),
+	    T(batch_ends_each),
+	    T(batch_does_not_begin),
+	    T(batch_ends_with_its_connection),
 	    T(privileges),
 	    T(parameters),
 	    T(administering),

@@ -66,7 +66,7 @@ static void
 content(struct varlink_call *call)
 {
 	char buf[32];
-	ssize_t n = call->fd < 0 ? -1 : pread(call->fd, buf, sizeof(buf), 0);
+	ssize_t n = call->n_fds == 0 ? -1 : pread(call->fds[0], buf, sizeof(buf), 0);
 
 	varlink_reply(call,
 	    n < 0 ? json_pack("{s:n}", "content") : json_pack("{s:s%}", "content", buf, (size_t)n));
@@ -363,26 +363,34 @@ too_many_descriptors(void **state)
 {
 	static const char CALL[] = "{\"method\":\"t.Content\"}";
 	struct fixture *f = *state;
-	int fds[8], before;
+	int fds[LIMIT_BATCH + 2], before;
+	struct test_client *c;
 
-	for (int i = 0; i < 8; i++)
-		fds[i] = memory_file("x");
+	fds[0] = memory_file("x");
+	for (int i = 1; i < LIMIT_BATCH + 2; i++)
+		fds[i] = fds[0];
 	before = open_fds();
-	for (unsigned n = 2; n <= 8; n++)
+	for (unsigned n = LIMIT_BATCH + 1; n <= LIMIT_BATCH + 2; n++)
 		assert_cut_off(f, CALL, sizeof(CALL), fds, n);
 	turns(f, 3);
 	assert_int_equal(open_fds(), before);
 
-	/* One at a time, but two to a message. */
-	struct test_client *c = client_new(f->loop, f->path);
-
-	client_send_raw(c, CALL, 5, fds, 1);
+	/* As many as may be at a time, but one more to the message. */
+	c = client_new(f->loop, f->path);
+	client_send_raw(c, CALL, 5, fds, LIMIT_BATCH);
 	client_send_raw(c, CALL + 5, 5, fds, 1);
 	assert_null(client_receive(c));
 	client_free(c);
+	turns(f, 3);
 	assert_int_equal(open_fds(), before);
-	for (int i = 0; i < 8; i++)
-		close(fds[i]);
+
+	c = client_new(f->loop, f->path);
+	client_send_raw(c, CALL, sizeof(CALL), fds, LIMIT_BATCH);
+	assert_answer(client_receive(c), "", "content", "x");
+	client_free(c);
+	turns(f, 3);
+	assert_int_equal(open_fds(), before);
+	close(fds[0]);
 }
 
 static void
