@@ -3,11 +3,11 @@
 #include "config.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "core/addresses.h"
 #include "core/admission.h"
 #include "core/keyring.h"
 #include "core/listener.h"
@@ -20,20 +20,6 @@
 /* ---- allow lines ---- */
 
 static bool
-is_own_address(const struct sockaddr *address)
-{
-	struct ifaddrs *all, *it;
-	bool own = false;
-
-	if (getifaddrs(&all) < 0)
-		return false;
-	for (it = all; it != NULL && !own; it = it->ifa_next)
-		own = it->ifa_addr != NULL && text_address_equal(it->ifa_addr, address);
-	freeifaddrs(all);
-	return own;
-}
-
-static bool
 allow_matches(
     const struct core *core, const struct conf_allow *allow, const struct sockaddr *address)
 {
@@ -41,7 +27,7 @@ allow_matches(
 	case CONF_ALLOW_ANY:
 		return true;
 	case CONF_ALLOW_HOST:
-		return is_own_address(address);
+		return addresses_has(address);
 	case CONF_ALLOW_NETWORK:
 		return text_address_match(
 		    address, (const struct sockaddr *)&allow->network, allow->prefix);

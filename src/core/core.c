@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "core/addresses.h"
 #include "core/channel.h"
 #include "core/inbound.h"
 #include "core/keyring.h"
@@ -126,6 +127,22 @@ on_quiet(void *arg)
 	core_changed(arg); /* core_stop() waits for it */
 }
 
+static void
+on_address(void *arg, const struct sockaddr *address, bool here)
+{
+	listener_address(arg, address, here);
+}
+
+static void
+watch_addresses(struct core *core)
+{
+	int error = addresses_new(core->env.loop, on_address, core, &core->addresses);
+
+	if (error < 0)
+		log_warning(
+		    "addresses that come and go will be noticed late: %s", strerror(-error));
+}
+
 static int
 make_parts(struct core *core)
 {
@@ -169,6 +186,7 @@ core_new(const struct core_env *env, const struct conf *conf, const struct obser
 	loop_task_init(&core->changed_task, tell_changed);
 	loop_task_init(&core->stopped_task, tell_stopped);
 	take_fabrics(core);
+	watch_addresses(core);
 	error = make_parts(core);
 	if (error == 0)
 		error = peer_sync(core);
@@ -260,6 +278,7 @@ core_free(struct core *core)
 		return NULL;
 	listener_close_all(core);
 	peer_free_all(core);
+	addresses_free(core->addresses);
 	loop_undefer(&core->changed_task);
 	loop_undefer(&core->stopped_task);
 	for (unsigned i = 0; i < core->n_fabrics; i++)

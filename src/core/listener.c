@@ -10,15 +10,16 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/addresses.h"
 #include "core/inbound.h"
 #include "core/listener.h"
 #include "core/priv.h"
 
 #define RETRY_MIN_NS NSEC_PER_SEC
 
-enum listener_state { DOWN, STARTING, UP };
+enum listener_state { DOWN, UP };
 
-static const char *const STATES[] = {[DOWN] = "down", [STARTING] = "starting", [UP] = "up"};
+static const char *const STATES[] = {[DOWN] = "down", [UP] = "up"};
 
 struct listener {
 	struct list node;
@@ -75,8 +76,6 @@ start(void *arg)
 	error = f->ops->listen(f->fabric, (struct sockaddr *)&l->address, l->device, l, &l->port);
 	if (error < 0)
 		try_later(l, strerror(-error));
-	else if (l->state == DOWN)
-		l->state = STARTING;
 }
 
 void
@@ -97,6 +96,43 @@ listener_event(struct listener *l, const struct fabric_event *event)
 		break;
 	default:
 		break;
+	}
+}
+
+/* Its connections end by themselves; a port would go on listening, on an address that is not there.
+ */
+static void
+lose(struct listener *l)
+{
+	char ip[TEXT_ADDRESS_MAX], why[LIMIT_TEXT + 1];
+
+	snprintf(why, sizeof(why), "%s is not an address of this machine",
+	    text_address(ip, (struct sockaddr *)&l->address));
+	l->fabric->ops->unlisten(l->port);
+	l->port = NULL;
+	try_later(l, why);
+}
+
+static void
+try_now(struct listener *l)
+{
+	loop_timer_clear(l->retry);
+	l->pause_ns = 0;
+	start(l);
+}
+
+void
+listener_address(struct core *core, const struct sockaddr *address, bool here)
+{
+	struct listener *l;
+
+	list_for_each (l, &core->listeners, struct listener, node) {
+		if (!text_address_equal((struct sockaddr *)&l->address, address))
+			continue;
+		if (here && l->port == NULL)
+			try_now(l);
+		else if (!here && l->port != NULL && !addresses_has(address))
+			lose(l);
 	}
 }
 

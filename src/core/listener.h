@@ -1,12 +1,12 @@
 /* listener.h -- one address that one fabric listens on for one [listen] section
  *
- *   down > starting > up > down ...
- *
- * What is down is tried again after a pause that doubles from 1 s up to [limits] retry.
+ * What is down is tried again after a pause that doubles from 1 s up to [limits] retry, and when
+ * its address comes.
  */
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "fabric/fabric.h"
@@ -21,6 +21,8 @@ struct listener;
 int listener_sync(struct core *core);
 void listener_close_all(struct core *core);
 
+/* An address of this machine has come, or has gone. */
+void listener_address(struct core *core, const struct sockaddr *address, bool here);
 void listener_event(struct listener *l, const struct fabric_event *event);
 const char *listener_name(const struct listener *l); /* LIMIT_NAME + 1 bytes */
 /* What speaks against the other fabrics of its section here: "verbs: ...", or "". */

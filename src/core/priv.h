@@ -36,13 +36,14 @@ struct core {
 	uint8_t boot_id[8];
 	uint64_t started_ns; /* loop_now() */
 
-	struct list listeners; /* struct listener */
-	struct list inbounds;  /* struct inbound */
-	struct list regions;   /* struct region, by id */
-	struct list peers;     /* struct peer */
-	struct list transfers; /* struct transfer, by id */
-	uint32_t connections;  /* inbound and outbound, but for: */
-	uint32_t unproven;     /* inbound without a valid HELLO */
+	struct addresses *addresses; /* NULL: nobody tells */
+	struct list listeners;       /* struct listener */
+	struct list inbounds;        /* struct inbound */
+	struct list regions;         /* struct region, by id */
+	struct list peers;           /* struct peer */
+	struct list transfers;       /* struct transfer, by id */
+	uint32_t connections;        /* inbound and outbound, but for: */
+	uint32_t unproven;           /* inbound without a valid HELLO */
 	uint32_t last_region, last_transfer, last_generation;
 	uint32_t orphans; /* refused connections whose CLOSED is to come */
 

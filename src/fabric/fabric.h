@@ -54,7 +54,8 @@ struct fabric_mem { /* memory registered for one connection */
 /* ---- events ---- */
 
 enum fabric_event_type {
-	FABRIC_PORT_UP,   /* port; detail: what it listens on ("verbs rxe0") */
+	FABRIC_PORT_UP, /* port; detail: what it listens on ("verbs rxe0"); again when that changes
+			 */
 	FABRIC_PORT_DOWN, /* port, error, detail; it is dead: unlisten it, and listen again later */
 	FABRIC_REQUEST,   /* port, conn (new, owner NULL), data */
 	FABRIC_RESOLVED,  /* conn: device known, memory may be added */

@@ -86,6 +86,7 @@ verbs_channel_drain(struct verbs *v, struct rdma_event_channel *channel)
 	struct rdma_cm_event *event;
 	struct cm_event copy;
 
+	verbs_hotplug_poll(v);
 	while (rdma_get_cm_event(channel, &event) == 0) {
 		copy_event(&copy, event);
 		rdma_ack_cm_event(event);
@@ -156,6 +157,8 @@ verbs_close(struct fabric *f)
 	assert(list_empty(&v->ports) && v->n_conns == 0);
 	list_for_each (c, &v->lingering, struct verbs_conn, lingering)
 		verbs_conn_finish(c);
+	devices_free(v);
+	verbs_hotplug_stop(v);
 	loop_io_free(v->io);
 	if (v->channel != NULL)
 		rdma_destroy_event_channel(v->channel);
@@ -173,6 +176,7 @@ verbs_open(const struct fabric_env *env, struct fabric **ret, const char **detai
 		return -ENOMEM;
 	}
 	v->base = (struct fabric){.ops = &fabric_verbs, .env = *env};
+	v->watch = -1;
 	list_init(&v->ports);
 	list_init(&v->devices);
 	list_init(&v->lingering);
@@ -184,6 +188,7 @@ verbs_open(const struct fabric_env *env, struct fabric **ret, const char **detai
 		verbs_close(&v->base);
 		return r;
 	}
+	verbs_hotplug_start(v);
 	*ret = &v->base;
 	return 0;
 }

@@ -7,7 +7,8 @@
  *   verbs_join.c  rdma_connect where it blocks: a job that a signal interrupts
  *   verbs_qp.c    queue pairs, writes, completions
  *   verbs_mem.c   registered memory
- *   verbs_dev.c   what the connections of one device share; asynchronous events
+ *   verbs_dev.c   what is shared by all that use one device; asynchronous events
+ *   verbs_hotplug.c  devices that come and go
  *
  * One thread owns the channels, the ids and the queue pairs: the loop's. Only registering,
  * deregistering and a blocking rdma_connect run elsewhere. CLOSED is emitted from a deferred task,
@@ -32,6 +33,8 @@ struct verbs {
 	struct fabric base;
 	struct rdma_event_channel *channel; /* of listeners and of the connections they bring */
 	struct loop_io *io;
+	int watch; /* tells of devices that come and go; -1: nothing does */
+	struct loop_io *watch_io;
 	struct list ports, devices;
 	struct list lingering; /* connections freed by their owner during the handshake */
 	unsigned n_conns;      /* the others */
@@ -41,18 +44,21 @@ struct verbs_port {
 	struct fabric_port base;
 	struct list node; /* in verbs.ports */
 	struct rdma_cm_id *id;
-	char device[64];       /* "": any */
-	struct loop_task news; /* PORT_UP or PORT_DOWN, once listen() has returned */
+	struct verbs_device *bound; /* NULL: any */
+	char device[64];            /* the only one that is wanted; "": any */
+	struct loop_task news;      /* PORT_UP or PORT_DOWN, once listen() has returned */
 	struct loop_task grave;
 	int error;
 	char detail[VERBS_DETAIL];
 };
 
-/* What the connections of one device share; exists while one of them uses the device. */
+/* What is shared by all that use one device; exists from the first use until the device is gone. */
 struct verbs_device {
 	struct verbs *verbs;
 	struct list node;  /* in verbs.devices */
 	struct list conns; /* all that hold it */
+	unsigned users;    /* these, and ports that are bound to it */
+	bool gone;
 	struct ibv_context *context;
 	struct ibv_device_attr attr;
 	struct ibv_comp_channel *channel;
@@ -151,6 +157,8 @@ int verbs_listen(struct fabric *f, const struct sockaddr *address, const char *d
 void verbs_unlisten(struct fabric_port *base);
 struct verbs_port *verbs_port_find(struct verbs *v, const struct rdma_cm_id *id);
 void verbs_port_event(struct verbs_port *p, const struct cm_event *e);
+/* After devices have come or gone: says which requests can come from now. */
+void verbs_ports_check(struct verbs *v);
 
 /* ---- verbs_conn.c ---- */
 
@@ -228,8 +236,22 @@ uint32_t mem_lkey(const struct fabric_mem *base);
 
 int device_get(struct verbs *v, struct verbs_conn *c);
 void device_put(struct verbs_conn *c);
+/* The same for others than connections. 0 or a negative errno; release accepts NULL, returns NULL.
+ */
+int device_hold(struct verbs *v, struct ibv_context *context, struct verbs_device **ret);
+struct verbs_device *device_release(struct verbs_device *d);
+/* Ends what uses a device that is gone; it is let go when nothing does any more. */
+void devices_check(struct verbs *v);
+void devices_free(struct verbs *v);
 /* Takes all asynchronous events. */
 void device_poll_async(struct verbs_device *d);
 /* "rxe0, siw0", or "none". */
 void device_names(char *buf, size_t size);
 bool device_exists(const char *name);
+
+/* ---- verbs_hotplug.c ---- */
+
+void verbs_hotplug_start(struct verbs *v);
+void verbs_hotplug_stop(struct verbs *v);
+/* Takes all news. Done before librdmacm may meet a new device: it closes those that are gone. */
+void verbs_hotplug_poll(struct verbs *v);

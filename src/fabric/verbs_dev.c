@@ -1,12 +1,14 @@
-/* verbs_dev.c -- what the connections of one device share: a completion channel, asynchronous
+/* verbs_dev.c -- what is shared by all that use one device: a completion channel, asynchronous
  * events */
 
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "fabric/verbs.h"
@@ -143,6 +145,22 @@ guard_siw(struct verbs_device *d)
 		    ibv_get_device_name(d->context->device), strerror(errno));
 }
 
+/* librdmacm closes a device that is gone when it meets a new one, and the kernel may not wait so
+ * long. The context is librdmacm's and stays as it is, but its files are closed. (A protection
+ * domain of librdmacm's is lost by that, a few bytes.) */
+static void
+let_go(const struct ibv_context *context)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup3(null, context->cmd_fd, O_CLOEXEC) < 0 ||
+	    dup3(null, context->async_fd, O_CLOEXEC) < 0)
+		log_warning("verbs %s: the device cannot be let go: %s",
+		    ibv_get_device_name(context->device), strerror(errno));
+	if (null >= 0)
+		close(null);
+}
+
 static struct verbs_device *
 device_free(struct verbs_device *d)
 {
@@ -155,6 +173,8 @@ device_free(struct verbs_device *d)
 		ibv_destroy_comp_channel(d->channel);
 	if (d->guard != NULL)
 		ibv_destroy_cq(d->guard);
+	if (d->gone)
+		let_go(d->context);
 	free(d);
 	return NULL;
 }
@@ -215,33 +235,89 @@ find(struct verbs *v, const struct ibv_context *context)
 }
 
 int
-device_get(struct verbs *v, struct verbs_conn *c)
+device_hold(struct verbs *v, struct ibv_context *context, struct verbs_device **ret)
 {
-	struct verbs_device *d = find(v, c->id->verbs);
+	struct verbs_device *d = find(v, context);
 	int r = 0;
 
 	if (d == NULL)
-		r = device_new(v, c->id->verbs, &d);
+		r = device_new(v, context, &d);
 	if (r < 0)
 		return r;
-	c->device = d;
-	list_add_tail(&d->conns, &c->node);
+	d->users++;
+	*ret = d;
 	return 0;
 }
 
-/* librdmacm closes the context of a removed device with the last id: call this before the id goes.
- */
+struct verbs_device *
+device_release(struct verbs_device *d)
+{
+	if (d != NULL && --d->users == 0 && d->gone)
+		device_free(d);
+	return NULL;
+}
+
+int
+device_get(struct verbs *v, struct verbs_conn *c)
+{
+	int r = device_hold(v, c->id->verbs, &c->device);
+
+	if (r == 0)
+		list_add_tail(&c->device->conns, &c->node);
+	return r;
+}
+
+/* librdmacm may close the context of a removed device with the last id: call this before the id
+ * goes. */
 void
 device_put(struct verbs_conn *c)
 {
-	struct verbs_device *d = c->device;
-
-	if (d == NULL)
-		return;
-	c->device = NULL;
 	list_del(&c->node);
-	if (list_empty(&d->conns))
+	c->device = device_release(c->device);
+}
+
+void
+devices_free(struct verbs *v)
+{
+	struct verbs_device *d;
+
+	list_for_each (d, &v->devices, struct verbs_device, node)
 		device_free(d);
+}
+
+/* ---- devices that go ---- */
+
+static bool
+is_listed(struct ibv_device *const *list, const struct ibv_device *device)
+{
+	for (; *list != NULL; list++)
+		if (*list == device)
+			return true;
+	return false;
+}
+
+static void
+lose(struct verbs_device *d)
+{
+	log_warning("verbs %s: the RDMA device is gone", ibv_get_device_name(d->context->device));
+	d->gone = true;
+	end_all(d, FABRIC_CAUSE_DEVICE, "the RDMA device is gone");
+	if (d->users == 0)
+		device_free(d);
+}
+
+void
+devices_check(struct verbs *v)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct verbs_device *d;
+
+	if (list == NULL)
+		return;
+	list_for_each (d, &v->devices, struct verbs_device, node)
+		if (!d->gone && !is_listed(list, d->context->device))
+			lose(d);
+	ibv_free_device_list(list);
 }
 
 /* ---- names ---- */

@@ -25,6 +25,7 @@ device_name(const struct rdma_cm_id *id)
 static void
 stop_listening(struct verbs_port *p)
 {
+	p->bound = device_release(p->bound);
 	if (p->id != NULL)
 		rdma_destroy_id(p->id);
 	p->id = NULL;
@@ -152,10 +153,15 @@ start(struct verbs_port *p, const struct sockaddr *address)
 	struct verbs *v = (struct verbs *)p->base.fabric;
 	const char *call = "rdma_create_id";
 
+	verbs_hotplug_poll(v);
 	if (rdma_create_id(v->channel, &p->id, p, RDMA_PS_TCP) != 0)
 		p->error = -errno;
 	else
 		p->error = bind_and_listen(p, address, &call);
+	if (p->error == 0 && p->id->verbs != NULL) {
+		call = "opening the device";
+		p->error = device_hold(v, p->id->verbs, &p->bound);
+	}
 	if (p->error == -EADDRNOTAVAIL && is_local(address))
 		p->error = -EADDRINUSE;
 	if (p->error == 0)
@@ -254,6 +260,33 @@ go_down(struct verbs_port *p, const char *why)
 	snprintf(p->detail, sizeof(p->detail), "%s: %s", device_name(p->id), why);
 	p->error = -ENODEV;
 	verbs_defer((struct verbs *)p->base.fabric, &p->news);
+}
+
+/* Without an address it listens on all devices, whichever they are. */
+static void
+check(struct verbs_port *p)
+{
+	char before[sizeof(p->detail)];
+
+	memcpy(before, p->detail, sizeof(before));
+	p->error = check_device(p, rdma_get_local_addr(p->id));
+	if (p->error != 0 || strcmp(before, p->detail) != 0)
+		verbs_defer((struct verbs *)p->base.fabric, &p->news);
+}
+
+void
+verbs_ports_check(struct verbs *v)
+{
+	struct verbs_port *p;
+
+	list_for_each (p, &v->ports, struct verbs_port, node) {
+		if (p->error != 0)
+			continue;
+		if (p->bound == NULL)
+			check(p);
+		else if (p->bound->gone)
+			go_down(p, "the RDMA device is gone");
+	}
 }
 
 void
