@@ -54,12 +54,12 @@ def hold(writer, target, *options):
 
 
 class Flow:
-    """A transfer that goes on and on, some megabytes each second, until it is ended or broken."""
+    """A transfer that goes on and on, a piece after each pause, until it is ended or broken."""
 
     PIECE = bytes(range(256)) * 256
 
-    def __init__(self, writer, target, *options):
-        self.sent = 0
+    def __init__(self, writer, target, *options, pause=0.005):
+        self.sent, self.pause = 0, pause
         self.process = writer.stream("b", "--size", "256M", *options)
         self.ended = threading.Event()
         self.feeder = threading.Thread(target=self.feed, daemon=True)
@@ -71,7 +71,7 @@ class Flow:
             while not self.ended.is_set():
                 self.process.stdin.write(self.PIECE)
                 self.sent += len(self.PIECE)
-                time.sleep(0.005)
+                time.sleep(self.pause)
         except OSError:
             pass
 
