@@ -48,11 +48,11 @@ def fleet(device):
     """A function that starts daemons; all that still run must stop in good order when the context ends."""
     daemons = []
 
-    def start(name, device=device, **options):
-        daemon = Daemon(name, device, next(PORTS), **options)
+    def start(name, device=device, port=None, listening=True, **options):
+        daemon = Daemon(name, device, port or next(PORTS), **options)
         daemons.append(daemon)
         running.append(daemon)
-        daemon.start()
+        daemon.start(listening)
         return daemon
 
     yield start

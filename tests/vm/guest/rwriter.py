@@ -4,15 +4,20 @@ import collections
 import json
 import os
 import pathlib
+import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 
 BIN = pathlib.Path("/run/bin")
 
-Device = collections.namedtuple("Device", "name address")
-DEVICES = {"rxe": Device("rxe0", "10.9.0.1"), "siw": Device("siw0", "10.9.1.1")}
+Device = collections.namedtuple("Device", "name address kind interface", defaults=(None, None))
+DEVICES = {
+    "rxe": Device("rxe0", "10.9.0.1", "rxe", "dummy0"),
+    "siw": Device("siw0", "10.9.1.1", "siw", "dummy1"),
+}
 
 
 class Daemon:
@@ -24,6 +29,7 @@ class Daemon:
         home.chmod(0o777)  # for daemons of other users
         self.file, self.socket, self.log = home / "rwriter.conf", home / "socket", home / "log"
         self.process = None
+        self.manager = Manager(home / "notify")
         self.sections = {
             "rwriter": {"name": name, "control": self.socket},
             "listen default": {
@@ -54,16 +60,21 @@ class Daemon:
                 out.write(f"[{section}]\n")
                 out.writelines(f"{key} = {value}\n" for key, value in keys.items())
 
-    def start(self):
+    def start(self, listening=True):
+        environment = os.environ | {"NOTIFY_SOCKET": str(self.manager.path)}
+        self.manager.ready = False
         with self.log.open("a") as log:
-            self.process = subprocess.Popen([*self.command, "-c", self.file], stdout=log, stderr=log)
-        until(self.listens, what=f"{self.name} to listen")
+            self.process = subprocess.Popen([*self.command, "-c", self.file], stdout=log, stderr=log, env=environment)
+        until(self.is_ready, what=f"{self.name} to be ready")
+        if listening:
+            until(self.listens, what=f"{self.name} to listen")
+
+    def is_ready(self):
+        assert self.process.poll() is None, self.log.read_text()
+        return self.manager.ready
 
     def listens(self):
-        assert self.process.poll() is None, self.log.read_text()
-        return self.rwctl("status", check=False).returncode == 0 and all(
-            listener["up"] for listener in self.json("status")["listeners"]
-        )
+        return all(listener["up"] for listener in self.json("status")["listeners"])
 
     def stop(self):
         """SIGTERM; the exit status."""
@@ -101,6 +112,27 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+
+class Manager(threading.Thread):
+    """Stands for the service manager: keeps what a daemon tells it."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.ready, self.status = path, False, ""
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        path.chmod(0o777)
+        self.start()
+
+    def run(self):
+        while True:
+            for line in self.socket.recv(65536).decode().splitlines():
+                key, _, value = line.partition("=")
+                if key == "READY":
+                    self.ready = True
+                elif key == "STATUS":
+                    self.status = value
 
 
 def until(condition, timeout=30, what=None):
