@@ -18,9 +18,10 @@
 #define LIMIT_PEER_CONNECTIONS 32  /* that we open to one peer; more transfers wait */
 
 /* Payload. */
-#define LIMIT_SEGMENT        (UINT64_C(1) << 20)  /* bytes of one DATA */
-#define LIMIT_WRITE          (UINT64_C(1) << 30)  /* bytes of one work request, device permitting */
-#define LIMIT_STAGING_CHUNKS 8                    /* segments read ahead per connection */
+#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
+#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
+#define LIMIT_PIPELINE       64 /* transfers that await their results on a connection */
+#define LIMIT_STAGING_CHUNKS 8  /* segments read ahead per connection */
 #define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes fetched to be checksummed on the loop */
 
 /* Control socket. */

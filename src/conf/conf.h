@@ -87,6 +87,7 @@ struct conf {
 	uint64_t setup_ns;      /* from the connection request (connect) to the grant */
 	uint64_t idle_ns;       /* a connection without a transfer is closed */
 	uint64_t stall_ns;      /* a transfer without progress fails */
+	uint64_t reconnect_ns;  /* a transfer without its connection tries again for so long */
 	uint64_t stop_ns;       /* SIGTERM waits so long for running transfers */
 	uint64_t retry_ns;      /* the longest pause before a listener that failed is tried again */
 

@@ -86,6 +86,8 @@ static const struct conf_option LIMITS[] = {
 	"a connection without a transfer for so long is closed"},
     {"stall", &VALUE_TIME, AT(stall_ns), "30s", "10ms", "1d",
 	"a transfer without progress for so long fails"},
+    {"reconnect", &VALUE_TIME, AT(reconnect_ns), "1min", "0", "365d",
+	"how long a transfer that has lost its connection tries to get on"},
     {"stop", &VALUE_TIME, AT(stop_ns), "30s", "0", "1h",
 	"how long a stopping daemon waits for running transfers"},
     {"retry", &VALUE_TIME, AT(retry_ns), "30s", "10ms", "1h",

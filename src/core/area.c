@@ -194,12 +194,19 @@ blob_cost(const struct area_out *out, uint32_t blob_len, uint32_t *ret_off)
 	return left < blob_len ? left + blob_len : blob_len;
 }
 
+uint32_t
+area_out_slots(const struct area_out *out)
+{
+	return out->slots == NULL ? 0
+				  : (UINT32_C(1) << out->ring_log2) - (out->pushed - out->freed);
+}
+
 bool
 area_out_room(const struct area_out *out, uint32_t blob_len)
 {
 	uint32_t off;
 
-	if (out->slots == NULL || out->pushed + 1 - out->freed > UINT64_C(1) << out->ring_log2)
+	if (area_out_slots(out) == 0)
 		return false;
 	return out->blob_used + blob_cost(out, blob_len, &off) <= out->blob_len;
 }
@@ -233,6 +240,7 @@ area_out_push(struct area_out *out, struct rwp_record *r, const void *blob, uint
 	*slot = (struct area_slot){0};
 	if (payload != NULL)
 		slot->payload = *payload;
+	out->unconsumed += slot->payload.len;
 	if (blob_len > 0)
 		push_blob(out, r, blob, blob_len, slot);
 	image = out->image + area_out_offset(out, r->seq);
@@ -265,7 +273,8 @@ area_out_consumed(struct area_out *out, uint64_t seq)
 {
 	if (seq > out->posted || seq < out->consumed)
 		return -EPROTO;
-	out->consumed = seq;
+	while (out->consumed < seq)
+		out->unconsumed -= area_out_slot(out, ++out->consumed)->payload.len;
 	out_reclaim(out);
 	return 0;
 }

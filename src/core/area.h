@@ -62,7 +62,8 @@ struct area_out {
 	uint64_t posted;         /* ... handed to the fabric */
 	uint64_t written;        /* ... whose sources are free again */
 	uint64_t consumed;       /* ... that the peer has taken */
-	uint64_t freed; /* ... whose slot and blob are free again: min(written, consumed) */
+	uint64_t freed;      /* ... whose slot and blob are free again: min(written, consumed) */
+	uint64_t unconsumed; /* payload bytes of the records between consumed and pushed */
 	uint32_t blob_head, blob_used;
 	const uint8_t *key; /* as in area_in, for what is laid out from then on */
 };
@@ -74,6 +75,8 @@ void area_out_done(struct area_out *out);
 
 /* The seq that the next record will have: blobs carry it. */
 uint64_t area_out_seq(const struct area_out *out);
+/* Records that could be laid out, as far as only their slots count. */
+uint32_t area_out_slots(const struct area_out *out);
 /* Room for one more record with a blob of blob_len bytes. */
 bool area_out_room(const struct area_out *out, uint32_t blob_len);
 /* Lays the record out; seq, tag, blob place and, with a blob and no payload, data_crc are filled

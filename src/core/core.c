@@ -338,6 +338,7 @@ core_status(const struct core *core, struct status_view *ret)
 	    .unproven_limit = core->conf->unproven,
 	    .regions = list_length(&core->regions),
 	    .transfers = list_length(&core->transfers),
+	    .reconnects = core->reconnects,
 	    .stopping = core->stopping,
 	};
 	memcpy(ret->name, core->conf->name, sizeof(ret->name));

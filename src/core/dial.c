@@ -116,7 +116,7 @@ fail_transfer(struct dial *d)
 
 	t->dial = NULL;
 	finish(d);
-	transfer_fail(t, &why);
+	transfer_broke(t, &why);
 }
 
 /* Starts what is left until something runs. */

@@ -92,6 +92,23 @@ failure_closed(const struct fabric_event *event, bool open, const struct sockadd
 }
 
 bool
+failure_is_passing(const struct failure *f)
+{
+	switch (f->code) {
+	case 0:
+	case RWP_E_BUSY:
+	case RWP_E_STALE:
+	case RWP_E_MEMORY:
+	case RWP_E_TIMEOUT:
+	case RWP_E_SHUTDOWN:
+	case RWP_E_IDLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
 failure_is_fault(const struct failure *f)
 {
 	return f->text[0] != '\0' && f->code != RWP_E_IDLE && f->code != RWP_E_ABORTED &&

@@ -37,5 +37,7 @@ struct failure failure_setup(int error, const char *detail);
 struct failure failure_closed(
     const struct fabric_event *event, bool open, const struct sockaddr *local);
 
+/* Another connection may do better: it is no word against the transfer itself. */
+bool failure_is_passing(const struct failure *f);
 /* Worth to be remembered as a peer's last error: not the ordinary end of a connection. */
 bool failure_is_fault(const struct failure *f);

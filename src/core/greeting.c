@@ -134,11 +134,11 @@ is_proved(struct outbound *ob, const uint8_t *blob, size_t len)
 static const char *
 grant_fault(const struct rwp_grant *g, uint64_t wanted)
 {
-	if (g->sink != RWP_SINK_MEMORY)
+	if (g->sink < RWP_SINK_MEMORY || g->sink > RWP_SINK_DISCARD)
 		return "grants a sink that is not known here";
-	if (g->size < wanted)
+	if (g->sink == RWP_SINK_MEMORY && g->size < wanted)
 		return "grants less than it was asked for";
-	if (g->segment == 0 || g->in_flight == 0)
+	if (g->segment == 0 || g->in_flight == 0 || g->size < 2) /* halves of a ring */
 		return "grants nothing to send";
 	if (g->beat_ms == 0 || g->dead_ms <= g->beat_ms)
 		return "grants impossible beats";

@@ -80,11 +80,18 @@ end_now(struct outbound *ob, const struct failure *why)
 	channel_end(&ob->channel);
 }
 
-/* The connection ends; its dial tries another, its transfer gets the failure or another try. */
+static void
+give_back(struct transfer *t, const struct failure *why)
+{
+	transfer_released(t);
+	transfer_broke(t, why);
+}
+
+/* The connection ends; its dial tries another, its transfers get the failure or another try. */
 static void
 give_up(struct outbound *ob, const struct failure *why)
 {
-	struct transfer *t = ob->transfer;
+	struct transfer *t, *sending = ob->transfer;
 	struct dial *dial = ob->dial;
 
 	ob->transfer = NULL;
@@ -92,11 +99,11 @@ give_up(struct outbound *ob, const struct failure *why)
 	end_now(ob, why);
 	if (dial != NULL)
 		dial_lost(dial, ob, why);
-	if (t == NULL)
-		return;
 	sender_finish(&ob->sender);
-	transfer_released(t);
-	peer_transfer_broke(ob->peer, t, why, ob->transfers > 0);
+	while ((t = list_first(&ob->awaiting, struct transfer, queue_node)) != NULL)
+		give_back(t, why);
+	if (sending != NULL)
+		give_back(sending, why);
 }
 
 void
@@ -107,12 +114,26 @@ outbound_end(struct outbound *ob, unsigned code, const char *text)
 	give_up(ob, &why);
 }
 
-void
-outbound_detach(struct outbound *ob, bool discard)
+static void
+rest(struct outbound *ob)
 {
-	ob->transfer = NULL;
-	sender_abort(&ob->sender, discard);
-	outbound_end(ob, RWP_E_ABORTED, "its transfer was given up");
+	if (ob->transfer == NULL && list_empty(&ob->awaiting))
+		loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
+	peer_schedule(ob->peer);
+}
+
+void
+outbound_detach(struct outbound *ob, struct transfer *t, bool discard)
+{
+	list_del(&t->queue_node);
+	if (ob->transfer == t) {
+		ob->transfer = NULL;
+		sender_abort(&ob->sender, discard);
+	}
+	if (ob->state < OUTBOUND_OPEN)
+		outbound_end(ob, RWP_E_ABORTED, "its transfer was given up");
+	else if (ob->state == OUTBOUND_OPEN)
+		rest(ob);
 }
 
 void
@@ -182,14 +203,32 @@ on_deadline(void *arg)
 bool
 outbound_is_idle(const struct outbound *ob)
 {
-	return ob->state == OUTBOUND_OPEN && ob->transfer == NULL;
+	return ob->state == OUTBOUND_OPEN && ob->transfer == NULL &&
+	       ob->results == ob->sender.number;
 }
 
+static bool
+takes_region(const struct outbound *ob, const struct transfer *t)
+{
+	return ob->state == OUTBOUND_OPEN && !ob->last && strcmp(ob->region, t->region) == 0;
+}
+
+/* In a memory region a transfer's bytes may be in use until its RESULT. */
 bool
 outbound_fits(const struct outbound *ob, const struct transfer *t)
 {
-	return outbound_is_idle(ob) && !ob->last && strcmp(ob->region, t->region) == 0 &&
-	       t->wanted <= ob->grant.size && sender_fits(&ob->sender, t->view.length);
+	if (!takes_region(ob, t) || !sender_fits(&ob->sender, t->view.length))
+		return false;
+	if (sender_is_ring(&ob->sender))
+		return ob->sender.number - ob->results < LIMIT_PIPELINE;
+	return outbound_is_idle(ob) && t->wanted <= ob->grant.size;
+}
+
+bool
+outbound_will_fit(const struct outbound *ob, const struct transfer *t)
+{
+	return takes_region(ob, t) && sender_is_ring(&ob->sender) && sender_is_brief(&ob->sender) &&
+	       sender_suits(&ob->sender, t->view.length);
 }
 
 void
@@ -197,34 +236,78 @@ outbound_run(struct outbound *ob, struct transfer *t)
 {
 	loop_timer_clear(ob->deadline);
 	transfer_running(t);
-	sender_start(&ob->sender, t, t->source, ob->sender.number + 1);
+	sender_start(&ob->sender, t, t->source);
+}
+
+static void
+on_sent_all(struct sender *s)
+{
+	struct outbound *ob = container_of(s, struct outbound, sender);
+	struct transfer *t = ob->transfer;
+
+	ob->transfer = NULL;
+	list_add_tail(&ob->awaiting, &t->queue_node);
+	transfer_confirming(t, s->number, s->done, s->crc);
+	peer_schedule(ob->peer); /* another may follow */
+}
+
+/* The transfer of this number, if it was not given up meanwhile. */
+static struct transfer *
+find_transfer(const struct outbound *ob, uint32_t number)
+{
+	struct transfer *t;
+
+	list_for_each (t, &ob->awaiting, struct transfer, queue_node)
+		if (t->sent.number == number)
+			return t;
+	return ob->sender.begun && ob->sender.number == number ? ob->transfer : NULL;
+}
+
+/* The one good answer of this sink, for all that was sent. */
+static bool
+result_matches(const struct outbound *ob, const struct transfer *t, const struct rwp_record *r)
+{
+	bool spool = ob->grant.sink == RWP_SINK_SPOOL;
+
+	return t != ob->transfer && r->length == (spool ? RWP_STORED : RWP_ARRIVED) &&
+	       r->stream_off == t->sent.length && r->data_crc == t->sent.crc;
 }
 
 static void
 on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 {
-	struct transfer *t = ob->transfer;
+	struct transfer *t = find_transfer(ob, r->transfer);
+	bool good = r->length <= RWP_STORED;
 
-	if (t == NULL || r->transfer != ob->sender.number) {
+	if (r->transfer != ob->results + 1 || r->transfer > ob->sender.number) {
 		fail_protocol(ob, "a result for no transfer");
 		return;
 	}
-	if (r->length <= RWP_STORED &&
-	    (ob->sender.state != SENDER_CONFIRMING || r->stream_off != ob->sender.sent ||
-		r->data_crc != ob->sender.crc)) {
+	if (good && t != NULL && !result_matches(ob, t, r)) {
 		fail_protocol(ob, "a result that does not match what was sent");
 		return;
 	}
-	if (r->length > RWP_STORED) { /* it gives up this connection, which ends */
-		transfer_result(t, r, blob);
-		return;
+	ob->results++;
+	ob->news_at = loop_now();
+	ob->transfers += good;
+	ob->sender.arrivals += r->length == RWP_ARRIVED;
+	if (t != NULL && t == ob->transfer) { /* it failed before its end: no more of it */
+		ob->transfer = NULL;
+		sender_finish(&ob->sender);
 	}
-	ob->transfer = NULL;
-	ob->transfers++;
-	sender_finish(&ob->sender);
-	transfer_result(t, r, blob);
-	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
-	peer_schedule(ob->peer);
+	if (t != NULL)
+		transfer_result(t, r, blob);
+	rest(ob);
+}
+
+static void
+on_begin_ok(struct outbound *ob, const struct rwp_record *r)
+{
+	if (r->transfer != ob->sender.number || ob->transfer == NULL)
+		return; /* given up meanwhile */
+	ob->news_at = loop_now();
+	if (sender_opened(&ob->sender, r->stream_off, r->data_crc) < 0)
+		fail_protocol(ob, "an answer to no question");
 }
 
 static void
@@ -248,27 +331,47 @@ on_record_open(struct outbound *ob, const struct rwp_record *r, const uint8_t *b
 {
 	if (r->type == RWP_RESULT)
 		on_result(ob, r, blob);
+	else if (r->type == RWP_BEGIN_OK)
+		on_begin_ok(ob, r);
 	else if (r->type == RWP_NOTICE)
 		on_notice(ob, r, blob);
 	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
 		fail_protocol(ob, "a record that is not known, or has no place here");
 }
 
+/* So much can have arrived. What the target had before it was asked counts as well. */
+static bool
+can_have_arrived(const struct outbound *ob, const struct transfer *t, uint64_t arrived)
+{
+	if (arrived <= t->view.sent)
+		return true;
+	return t == ob->transfer &&
+	       (ob->sender.state == SENDER_OPENING || arrived <= ob->sender.resume);
+}
+
 static void
 on_line(struct channel *ch, const struct rwp_line *line)
 {
 	struct outbound *ob = outbound_of(ch);
+	struct transfer *t;
 
 	if (line->state == RWP_LINE_ENDING)
 		ob->last = true;
-	if (ob->transfer == NULL || line->transfer != ob->sender.number)
+	if (ob->state != OUTBOUND_OPEN)
 		return;
-	if (line->arrived > ob->sender.sent) {
+	if (sender_released(&ob->sender, line->released) < 0) {
+		fail_protocol(ob, "its line gives back what was not used");
+		return;
+	}
+	t = find_transfer(ob, line->transfer);
+	if (t == NULL)
+		return;
+	if (!can_have_arrived(ob, t, line->arrived) || line->durable > line->arrived) {
 		fail_protocol(ob, "its line says that more has arrived than was sent");
 		return;
 	}
-	transfer_progress(ob->transfer, line->arrived);
-	sender_arrived(&ob->sender, line->arrived);
+	if (transfer_progress(t, line->arrived, line->durable))
+		ob->news_at = loop_now();
 }
 
 static void
@@ -309,7 +412,7 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 	log_info("connection to %s: region %u, %llu bytes, on %s %s", peer_name(ob->peer),
 	    ob->grant.region_id, (unsigned long long)ob->grant.size, ob->info.fabric,
 	    ob->info.device);
-	sender_init(&ob->sender, &ob->channel, &ob->grant);
+	sender_init(&ob->sender, &ob->channel, &ob->grant, on_sent_all);
 	if (ob->transfer != NULL)
 		outbound_run(ob, ob->transfer);
 }
@@ -468,6 +571,7 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 	ob->since = clock_realtime();
 	ob->info.fabric = fabric->ops->name;
 	list_init(&ob->node);
+	list_init(&ob->awaiting);
 	loop_task_init(&ob->grave, bury);
 	memcpy(&ob->address, address,
 	    address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
@@ -495,7 +599,7 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 	enum outbound_state state = ob->state;
 
 	outbound_describe(ob, &ob->info);
-	registration_drop(&ob->sender.reg);
+	registration_drop(&ob->sender.staging.reg);
 	set_state(ob, OUTBOUND_CLOSED);
 	if (state >= OUTBOUND_ENDING)
 		return;
@@ -564,7 +668,7 @@ outbound_view(struct outbound *ob, struct peer_view *ret)
 	    .keyed = ob->auth.keyed && ob->state == OUTBOUND_OPEN,
 	    .since = ob->since,
 	    .transfers = ob->transfers,
-	    .queued = ob->transfer != NULL,
+	    .queued = list_length(&ob->awaiting) + (ob->transfer != NULL),
 	};
 	memcpy(ret->claimed_name, ob->grant.host, sizeof(ret->claimed_name));
 	memcpy(ret->fabric_why, ob->fabric_why, sizeof(ret->fabric_why));

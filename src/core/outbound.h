@@ -6,7 +6,9 @@
  * Until it is established it is an attempt of a dial; then it has a transfer. resolving: the fabric
  * looks for a device; preparing: the mailbox is being registered; connecting: the request is out
  * (then the image of the tail area is registered); greeting: HELLO is out, GRANT is to come; open:
- * one transfer after the other. A connection without a transfer is closed after [limits] idle.
+ * one transfer after the other; into a ring (spool, discard) the next one goes when all of the last
+ * is out, and they await their results together. A connection without a transfer is closed after
+ * [limits] idle.
  */
 
 #pragma once
@@ -59,7 +61,10 @@ struct outbound {
 	struct auth auth; /* with a peer that has a key */
 	struct rwp_grant grant;
 	struct dial *dial;         /* until it is established */
-	struct transfer *transfer; /* from then on */
+	struct transfer *transfer; /* from then on: being greeted for, or sent */
+	struct list awaiting;      /* struct transfer: all is sent, by number; RESULT is to come */
+	uint32_t results;          /* number of the last transfer that got its RESULT */
+	uint64_t news_at;          /* loop_now() of the target's last word about any of them */
 	struct sender sender;
 	bool last;              /* the target's line says that it takes no further transfer */
 	uint64_t since;         /* CLOCK_REALTIME */
@@ -77,14 +82,16 @@ void outbound_hang_up(struct outbound *ob);
 void outbound_won(struct outbound *ob, const char *why);
 /* The transfer is its own until it ends one way or the other. */
 void outbound_take(struct outbound *ob, struct transfer *t);
-/* Open, idle, grants the region, and the transfer's size fits. */
+/* Open, free to send, grants the region, and the transfer's size fits. */
 bool outbound_fits(const struct outbound *ob, const struct transfer *t);
+/* It does not now, but will soon: short files follow each other into a ring. */
+bool outbound_will_fit(const struct outbound *ob, const struct transfer *t);
 /* Open without a transfer. */
 bool outbound_is_idle(const struct outbound *ob);
 void outbound_run(struct outbound *ob, struct transfer *t);
-/* Its transfer goes away before its result: the target hears what to do with what it has, and the
- * connection ends. */
-void outbound_detach(struct outbound *ob, bool discard);
+/* A transfer of its own goes away before its result: the target hears what to do with what it has,
+ * if it is not all of it. */
+void outbound_detach(struct outbound *ob, struct transfer *t, bool discard);
 /* BYE, and the end. Idempotent. */
 void outbound_end(struct outbound *ob, unsigned code, const char *text);
 

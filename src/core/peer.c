@@ -110,7 +110,7 @@ fail_waiting(struct peer *peer, const struct failure *why)
 	struct transfer *t;
 
 	list_for_each (t, &peer->waiting, struct transfer, queue_node)
-		transfer_fail(t, why);
+		transfer_broke(t, why);
 }
 
 static void
@@ -218,8 +218,14 @@ peer_get(struct core *core, const char *word, struct peer **ret, char *error, si
 void
 peer_submit(struct peer *peer, struct transfer *t)
 {
-	list_add_tail(&peer->waiting, &t->queue_node);
 	peer->transfers++;
+	peer_queue(peer, t);
+}
+
+void
+peer_queue(struct peer *peer, struct transfer *t)
+{
+	list_add_tail(&peer->waiting, &t->queue_node);
 	peer_schedule(peer);
 }
 
@@ -238,6 +244,17 @@ find_fitting(struct peer *peer, const struct transfer *t)
 		if (outbound_fits(ob, t))
 			return ob;
 	return NULL;
+}
+
+static bool
+will_soon_fit(struct peer *peer, const struct transfer *t)
+{
+	struct outbound *ob;
+
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		if (outbound_will_fit(ob, t))
+			return true;
+	return false;
 }
 
 /* An idle connection that does not fit makes room for one that will. */
@@ -264,7 +281,7 @@ connect_for(struct peer *peer, struct transfer *t)
 	transfer_connecting(t);
 	error = dial_new(peer, t, &why);
 	if (error < 0)
-		transfer_fail(t, &why);
+		transfer_broke(t, &why);
 }
 
 /* Every connection of [limits] connections is in use: an idle one of ours ends, and what waits goes
@@ -314,6 +331,8 @@ schedule(struct loop_task *task)
 			outbound_run(ob, t);
 		}
 	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
+		if (will_soon_fit(peer, t))
+			continue;
 		if (core->connections >= core->conf->connections) {
 			if (!make_room(core))
 				fail_busy(peer);
@@ -324,28 +343,6 @@ schedule(struct loop_task *task)
 			return;
 		connect_for(peer, t);
 	}
-}
-
-/* Only a connection that was lost without a word, or that the target closed as idle, says nothing
- * against the transfer. */
-static bool
-deserves_another(const struct transfer *t, const struct failure *why)
-{
-	return !t->core->stopping && !t->retried && t->view.arrived == 0 &&
-	       !source_is_stream(t->source) && (why->code == 0 || why->code == RWP_E_IDLE);
-}
-
-void
-peer_transfer_broke(struct peer *peer, struct transfer *t, const struct failure *why, bool reused)
-{
-	if (!reused || !deserves_another(t, why)) {
-		transfer_fail(t, why);
-		return;
-	}
-	t->retried = true;
-	log_debug("transfer to %s: again, since %s", peer->name, why->text);
-	peer->transfers--;
-	transfer_requeue(t);
 }
 
 void

@@ -1,8 +1,9 @@
 /* peer.h -- another daemon that we write to: its addresses, its connections, what waits for it
  *
  * Configured ([peer NAME]) or made up from host[:port]; the latter goes when nothing needs it.
- * Transfers take an idle connection that fits, or open one more, up to LIMIT_PEER_CONNECTIONS (an
- * idle one that does not fit is closed for it); beyond that they wait.
+ * Transfers take a connection that is free and fits, or open one more, up to LIMIT_PEER_CONNECTIONS
+ * (an idle one that does not fit is closed for it); beyond that they wait. Short ones that can go
+ * into a ring behind each other wait for their turn there.
  */
 
 #pragma once
@@ -32,13 +33,11 @@ void peer_free_all(struct core *core);
 /* A configured name, or host[:port]. -EINVAL (error says why) or -ENOMEM. */
 int peer_get(struct core *core, const char *word, struct peer **ret, char *error, size_t size);
 void peer_submit(struct peer *peer, struct transfer *t);
+/* It waits for a connection, again. */
+void peer_queue(struct peer *peer, struct transfer *t);
 /* Looks, when this turn's callbacks are done, what the waiting transfers can have. */
 void peer_schedule(struct peer *peer);
 
-/* From outbound: its transfer could not be finished on it; reused: it had finished others before. A
- * fresh connection is tried where that is right, else the transfer fails. */
-void peer_transfer_broke(
-    struct peer *peer, struct transfer *t, const struct failure *why, bool reused);
 /* why: how it ended. */
 void peer_outbound_gone(struct peer *peer, const struct failure *why);
 void peer_transfer_gone(struct peer *peer, struct transfer *t);

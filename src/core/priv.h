@@ -45,6 +45,7 @@ struct core {
 	uint32_t connections;        /* inbound and outbound, but for: */
 	uint32_t unproven;           /* inbound without a valid HELLO */
 	uint32_t last_region, last_transfer, last_generation;
+	uint64_t reconnects;
 	uint32_t orphans; /* refused connections whose CLOSED is to come */
 
 	bool stopping;

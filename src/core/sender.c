@@ -1,4 +1,4 @@
-/* sender.c -- one transfer's way out: source to staging to records */
+/* sender.c -- transfers on their way out over one connection: source to staging to records */
 
 #include "config.h"
 
@@ -11,24 +11,26 @@
 #include "base/page.h"
 #include "base/text.h"
 #include "core/priv.h"
-#include "core/region.h"
 #include "core/sender.h"
 #include "core/transfer.h"
 
-/* Files up to this go in one small segment: touching a megabyte for them would take longer than
+/* Files up to this go in one small segment: touching megabytes for them would take longer than
  * they. */
 #define SMALL (UINT64_C(64) << 10)
+
+/* Slots of the target's ring that are left for last words: ABORT and BYE. */
+#define SPARE_SLOTS 2
 
 static const char *const STATES[] = {
     [SENDER_IDLE] = "idle",
     [SENDER_STAGING] = "staging",
+    [SENDER_OPENING] = "opening",
+    [SENDER_CHECKING] = "checking",
     [SENDER_SENDING] = "sending",
-    [SENDER_CONFIRMING] = "confirming",
 };
 
-static void on_staging_memory(struct memory_request *request, struct memory *memory, int error);
-static void on_staging_registered(struct registration *r, int error, const char *detail);
-static void on_staging_gone(struct registration *r);
+static void on_staging_ready(struct staging *st, int error, const char *detail);
+static void on_filled(struct staging *st);
 
 static void
 set_state(struct sender *s, enum sender_state state)
@@ -38,31 +40,64 @@ set_state(struct sender *s, enum sender_state state)
 }
 
 void
-sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant)
+sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant,
+    void (*sent_all)(struct sender *s))
 {
 	memset(s, 0, sizeof(*s));
 	s->channel = ch;
 	s->grant = grant;
-	s->request.fn = on_staging_memory;
-	s->reg.on_ready = on_staging_registered;
-	s->reg.on_gone = on_staging_gone;
-	for (unsigned i = 0; i < LIMIT_STAGING_CHUNKS; i++)
-		s->chunks[i].sender = s;
+	s->sent_all = sent_all;
+	staging_init(&s->staging, ch, on_staging_ready, on_filled);
 }
 
 void
 sender_done(struct sender *s)
 {
-	memory_put(s->memory);
-	s->memory = NULL;
+	staging_done(&s->staging);
+}
+
+bool
+sender_is_ring(const struct sender *s)
+{
+	return s->grant->sink != RWP_SINK_MEMORY;
+}
+
+static uint64_t
+min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of a ring a segment takes at most half, so that one can be on its way while one is taken. */
+static uint64_t
+segment_max(const struct sender *s)
+{
+	uint64_t most = min(min(s->grant->segment, LIMIT_SEGMENT), s->grant->in_flight);
+
+	return sender_is_ring(s) ? min(most, s->grant->size / 2) : most;
+}
+
+bool
+sender_suits(const struct sender *s, uint64_t length)
+{
+	const struct staging *st = &s->staging;
+
+	if (st->error < 0 || staging_is_stuck(st))
+		return false;
+	return !st->asked || length <= st->chunk_size || st->chunk_size > SMALL ||
+	       st->chunk_size == segment_max(s);
 }
 
 bool
 sender_fits(const struct sender *s, uint64_t length)
 {
-	if (s->state != SENDER_IDLE)
-		return false;
-	return s->memory == NULL || length <= s->chunk_size || s->chunk_size > SMALL;
+	return s->state == SENDER_IDLE && sender_suits(s, length);
+}
+
+bool
+sender_is_brief(const struct sender *s)
+{
+	return s->staging.asked && s->staging.chunk_size <= SMALL;
 }
 
 /* ---- failing ---- */
@@ -72,14 +107,15 @@ fail(struct sender *s, unsigned code, const char *text, const char *fix)
 {
 	struct transfer *t = s->transfer;
 
-	sender_finish(s);
+	sender_abort(s, true);
 	transfer_failed(t, code, text, fix);
 }
 
 static void
-fail_staging(struct sender *s, uint64_t size, int error, const char *detail)
+fail_staging(struct sender *s, int error, const char *detail)
 {
 	struct pool *pool = s->channel->core->pool;
+	uint64_t size = (uint64_t)s->staging.chunk_size * s->staging.n_chunks;
 	char text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1] = "";
 	char want[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], more[TEXT_SIZE_MAX];
 
@@ -97,235 +133,6 @@ fail_staging(struct sender *s, uint64_t size, int error, const char *detail)
 	}
 	fail(s, RWP_E_MEMORY, text, fix);
 }
-
-/* ---- staging ---- */
-
-static void
-choose_chunks(struct sender *s, uint64_t length)
-{
-	uint64_t most = s->grant->segment < LIMIT_SEGMENT ? s->grant->segment : LIMIT_SEGMENT;
-
-	if (most > s->grant->in_flight)
-		most = s->grant->in_flight;
-	s->chunk_size = length <= SMALL && SMALL < most ? SMALL : most;
-	s->n_chunks = LIMIT_STAGING_CHUNKS;
-	while (s->n_chunks > 1 && length <= (uint64_t)s->chunk_size * (s->n_chunks - 1))
-		s->n_chunks--;
-}
-
-static void
-get_staging(struct sender *s)
-{
-	uint64_t size = (uint64_t)s->chunk_size * s->n_chunks;
-	int error = -ENOBUFS;
-
-	if (region_evict(s->channel->core, page_round(size)))
-		error = pool_get(s->channel->core->pool, size, &s->request);
-	if (error < 0)
-		fail_staging(s, size, error, NULL);
-	else
-		channel_hold(s->channel);
-}
-
-static void
-on_staging_memory(struct memory_request *request, struct memory *memory, int error)
-{
-	struct sender *s = container_of(request, struct sender, request);
-	struct channel *ch = s->channel;
-
-	s->memory = memory;
-	if (s->state == SENDER_STAGING) {
-		if (error == 0)
-			error = registration_add(&s->reg, ch, memory->addr, memory->size, 0);
-		if (error < 0)
-			fail_staging(s, (uint64_t)s->chunk_size * s->n_chunks, error, NULL);
-	}
-	channel_release(ch);
-}
-
-static void
-on_staging_registered(struct registration *r, int error, const char *detail)
-{
-	struct sender *s = container_of(r, struct sender, reg);
-
-	if (s->state != SENDER_STAGING)
-		return;
-	if (error < 0) {
-		fail_staging(s, s->memory->size, error, detail);
-		return;
-	}
-	set_state(s, SENDER_SENDING);
-	sender_pump(s);
-}
-
-static void
-on_staging_gone(struct registration *r)
-{
-	(void)r; /* the memory goes with sender_done(): reads may still be filling it */
-}
-
-/* ---- reading ahead ---- */
-
-static void
-read_done(struct source_read *read)
-{
-	struct chunk *c = container_of(read, struct chunk, read);
-	struct sender *s = c->sender;
-	struct channel *ch = s->channel;
-
-	c->state = CHUNK_FREE;
-	if (s->state == SENDER_SENDING) {
-		c->state = CHUNK_FULL;
-		if (read->end)
-			s->read_end = true;
-		sender_pump(s);
-	}
-	channel_release(ch);
-}
-
-static void
-free_chunks(struct sender *s)
-{
-	for (unsigned i = 0; i < s->n_chunks; i++)
-		if (s->chunks[i].state == CHUNK_SENT && s->chunks[i].seq <= s->channel->out.written)
-			s->chunks[i].state = CHUNK_FREE;
-}
-
-static bool
-may_read(const struct sender *s)
-{
-	if (s->read_end || s->chunks[s->reads % s->n_chunks].state != CHUNK_FREE)
-		return false;
-	if (source_is_stream(
-		s->source)) /* one at a time, and the first tells whether it is the last */
-		return s->reads == s->sends;
-	return s->read_off < source_length(s->source) || s->reads == s->sends;
-}
-
-static void
-read_ahead(struct sender *s)
-{
-	while (may_read(s)) {
-		unsigned i = s->reads++ % s->n_chunks;
-		struct chunk *c = &s->chunks[i];
-
-		c->state = CHUNK_READING;
-		c->read.buf = s->memory->addr + (size_t)i * s->chunk_size;
-		c->read.size = s->chunk_size;
-		c->read.offset = s->read_off;
-		c->read.done = read_done;
-		s->read_off += s->chunk_size;
-		channel_hold(s->channel);
-		source_read(s->source, &c->read);
-	}
-}
-
-/* ---- records ---- */
-
-static int
-describe(struct sender *s, unsigned type, uint8_t blob[RWP_BLOB_MAX])
-{
-	struct rwp_begin b = {
-	    .length = source_length(s->source),
-	    .mode = transfer_preserves(s->transfer) ? source_mode(s->source) : 0,
-	    .mtime_ns = transfer_preserves(s->transfer) ? source_mtime(s->source) : 0,
-	};
-
-	snprintf(b.name, sizeof(b.name), "%s", transfer_name(s->transfer));
-	return rwp_begin_encode(&b, type, area_out_seq(&s->channel->out), blob, RWP_BLOB_MAX);
-}
-
-static int
-push(struct sender *s, struct rwp_record *r, const uint8_t *blob, int blob_len, struct chunk *c)
-{
-	struct area_payload payload;
-	int error;
-
-	r->transfer = s->number;
-	r->grant = s->grant->generation;
-	if (c != NULL && c->read.len > 0)
-		payload = (struct area_payload){
-		    .mem = s->reg.mem,
-		    .addr = c->read.buf,
-		    .len = c->read.len,
-		    .remote_addr = s->grant->address + r->region_off,
-		    .rkey = s->grant->rkey,
-		};
-	error = channel_push(
-	    s->channel, r, blob, blob_len, c != NULL && c->read.len > 0 ? &payload : NULL);
-	if (error < 0 || c == NULL)
-		return error;
-	c->state = CHUNK_SENT;
-	c->seq = r->seq;
-	s->sends++;
-	s->crc = crc32c_combine(s->crc, c->read.crc, c->read.len);
-	s->sent += c->read.len;
-	transfer_sending(s->transfer, s->sent);
-	return 0;
-}
-
-static void
-confirming(struct sender *s)
-{
-	set_state(s, SENDER_CONFIRMING);
-	transfer_confirming(s->transfer);
-}
-
-/* The first segment is the whole: one record says it all. */
-static int
-push_one(struct sender *s, struct chunk *c)
-{
-	struct rwp_record r = {.type = RWP_ONE, .length = c->read.len, .data_crc = c->read.crc};
-	uint8_t blob[RWP_BLOB_MAX];
-	int len = describe(s, RWP_ONE, blob);
-	int error = push(s, &r, blob, len, c);
-
-	if (error == 0)
-		confirming(s);
-	return error;
-}
-
-static int
-push_begin(struct sender *s)
-{
-	struct rwp_record r = {.type = RWP_BEGIN};
-	uint8_t blob[RWP_BLOB_MAX];
-	int len = describe(s, RWP_BEGIN, blob);
-	int error = push(s, &r, blob, len, NULL);
-
-	if (error == 0)
-		s->begun = true;
-	return error;
-}
-
-static int
-push_data(struct sender *s, struct chunk *c)
-{
-	struct rwp_record r = {
-	    .type = RWP_DATA,
-	    .stream_off = s->sent,
-	    .region_off = s->sent,
-	    .length = c->read.len,
-	    .data_crc = c->read.crc,
-	};
-
-	if (s->sent + c->read.len - s->arrived > s->grant->in_flight)
-		return -EAGAIN; /* sender_arrived() will come */
-	return push(s, &r, NULL, 0, c);
-}
-
-static int
-push_end(struct sender *s)
-{
-	struct rwp_record r = {.type = RWP_END, .stream_off = s->sent, .data_crc = s->crc};
-	int error = push(s, &r, NULL, 0, NULL);
-
-	if (error == 0)
-		confirming(s);
-	return error;
-}
-
-/* ---- the pump ---- */
 
 static void
 fail_read(struct sender *s, int error)
@@ -349,38 +156,329 @@ fail_size(struct sender *s)
 	fail(s, RWP_E_SIZE, text, "ask for more with --size, or write a file");
 }
 
-/* -EAGAIN: must wait; 0: a record went out; 1: the sender has failed and is idle. */
-static int
-send_chunk(struct sender *s, struct chunk *c)
+/* The stream's first bytes are gone here, and the target cannot go on behind them. */
+static void
+fail_forgotten(struct sender *s)
 {
-	if (c->read.error < 0) {
-		fail_read(s, c->read.error);
-		return 1;
+	char text[LIMIT_TEXT + 1], gone[TEXT_SIZE_MAX];
+
+	snprintf(text, sizeof(text),
+	    "lost what it had of the stream, whose first %s cannot be read again here",
+	    text_human_size(gone, source_start(s->source)));
+	fail(s, RWP_E_ABORTED, text, "write a file: it can be sent again from any place");
+}
+
+/* ---- staging ---- */
+
+static int
+get_staging(struct sender *s, uint64_t length)
+{
+	uint64_t most = segment_max(s);
+	unsigned n = LIMIT_STAGING_CHUNKS;
+
+	if (length <= SMALL)
+		most = min(most, SMALL);
+	while (n > 1 && !sender_is_ring(s) && length <= most * (n - 1))
+		n--;
+	return staging_get(&s->staging, most, n);
+}
+
+/* A short file is known whole before anything is said of it. A stream that pauses before its first
+ * byte is under way too, so that its BEGIN goes out at once. */
+static bool
+is_one(const struct sender *s)
+{
+	return source_length(s->source) <= s->staging.chunk_size;
+}
+
+/* From `done` on, or, with a border, from the start up to what is to be compared. */
+static void
+read_from(struct sender *s, uint64_t offset, uint64_t border)
+{
+	s->done = s->zeros = offset;
+	staging_start(&s->staging, s->source, offset, border, true);
+}
+
+static void
+begin_sending(struct sender *s)
+{
+	set_state(s, SENDER_SENDING);
+	if (is_one(s))
+		staging_start(&s->staging, s->source, 0, 0, false);
+	else if (source_start(s->source) > 0 && s->grant->sink != RWP_SINK_SPOOL)
+		fail_forgotten(s);
+	sender_pump(s);
+}
+
+static void
+on_staging_ready(struct staging *st, int error, const char *detail)
+{
+	struct sender *s = container_of(st, struct sender, staging);
+
+	if (s->state != SENDER_STAGING)
+		return;
+	if (error < 0)
+		fail_staging(s, error, detail);
+	else
+		begin_sending(s);
+}
+
+static void
+on_filled(struct staging *st)
+{
+	sender_pump(container_of(st, struct sender, staging));
+}
+
+/* ---- records ---- */
+
+static int
+describe(struct sender *s, unsigned type, uint8_t blob[RWP_BLOB_MAX])
+{
+	struct rwp_begin b;
+
+	transfer_describe(s->transfer, &b);
+	if (s->grant->sink != RWP_SINK_SPOOL)
+		memset(b.id, 0, sizeof(b.id));
+	return rwp_begin_encode(&b, type, area_out_seq(&s->channel->out), blob, RWP_BLOB_MAX);
+}
+
+static int
+push(struct sender *s, struct rwp_record *r, const uint8_t *blob, int blob_len,
+    const struct area_payload *payload)
+{
+	if (area_out_slots(&s->channel->out) <= SPARE_SLOTS)
+		return -EAGAIN;
+	r->transfer = s->number;
+	r->grant = s->grant->generation;
+	return channel_push(s->channel, r, blob, blob_len, payload);
+}
+
+/* ONE and BEGIN make the transfer known. */
+static int
+push_first(struct sender *s, struct rwp_record *r, const struct area_payload *payload)
+{
+	uint8_t blob[RWP_BLOB_MAX];
+	int len = describe(s, r->type, blob), error;
+
+	s->number++;
+	error = push(s, r, blob, len, payload);
+	if (error < 0)
+		s->number--;
+	s->begun = error == 0;
+	return error;
+}
+
+/* Where the next bytes go: in a ring behind the last ones, in one piece. *ret_used: bytes of the
+ * ring that they take. -EAGAIN: there is no room yet. */
+static int
+place(const struct sender *s, uint32_t len, uint64_t *ret, uint64_t *ret_used)
+{
+	uint64_t size = s->grant->size, at = s->position % size;
+	uint64_t skip = at + len > size ? size - at : 0;
+
+	if (s->channel->out.unconsumed + len > s->grant->in_flight)
+		return -EAGAIN;
+	*ret_used = 0;
+	if (!sender_is_ring(s)) {
+		*ret =
+		    s->arrivals % (s->grant->buffers > 1 ? s->grant->buffers : 1) * size + s->done;
+		return 0;
 	}
-	if (s->sent + c->read.len > s->grant->size) {
-		fail_size(s);
-		return 1;
-	}
-	if (!s->begun)
-		return c->read.end ? push_one(s, c) : push_begin(s);
-	if (c->read.len > 0)
-		return push_data(s, c);
-	c->state = CHUNK_FREE; /* the end of a stream that came without bytes */
-	s->sends++;
+	if (s->position + skip + len - s->released > size)
+		return -EAGAIN;
+	*ret = (at + skip) % size;
+	*ret_used = skip + len;
 	return 0;
 }
 
 static int
-send_next(struct sender *s)
+push_payload(struct sender *s, unsigned type, const struct chunk *c)
 {
-	struct chunk *c = &s->chunks[s->sends % s->n_chunks];
+	struct rwp_record r = {
+	    .type = type, .stream_off = s->done, .length = c->read.len, .data_crc = c->read.crc};
+	struct area_payload payload;
+	uint64_t used;
+	int error = place(s, c->read.len, &r.region_off, &used);
 
-	/* A stream that pauses before its first byte is under way too: its connection is not idle. */
-	if (!s->begun && source_is_stream(s->source))
+	if (error < 0)
+		return error;
+	payload = (struct area_payload){
+	    .mem = c->read.len > 0 ? s->staging.reg.mem : NULL,
+	    .addr = c->read.buf,
+	    .len = c->read.len,
+	    .remote_addr = s->grant->address + r.region_off,
+	    .rkey = s->grant->rkey,
+	};
+	error = type == RWP_ONE ? push_first(s, &r, &payload) : push(s, &r, NULL, 0, &payload);
+	if (error < 0)
+		return error;
+	staging_take(&s->staging, r.seq);
+	s->position += used;
+	s->crc = crc32c_combine(s->crc, c->read.crc, c->read.len);
+	s->done += c->read.len;
+	transfer_sending(s->transfer, s->done, c->read.len);
+	return 0;
+}
+
+static int
+push_hole(struct sender *s, uint64_t end)
+{
+	uint64_t len = min(end - s->done, UINT32_MAX);
+	struct rwp_record r = {.type = RWP_HOLE, .stream_off = s->done, .length = len};
+	int error = push(s, &r, NULL, 0, NULL);
+
+	if (error < 0)
+		return error;
+	s->crc = crc32c_combine(s->crc, crc32c_zeros(len), len);
+	s->done += len;
+	transfer_sending(s->transfer, s->done, 0);
+	return 0;
+}
+
+static int
+push_begin(struct sender *s)
+{
+	struct rwp_record r = {.type = RWP_BEGIN};
+	int error = push_first(s, &r, NULL);
+
+	if (error < 0)
+		return error;
+	if (s->grant->sink == RWP_SINK_SPOOL)
+		set_state(s, SENDER_OPENING);
+	else
+		read_from(s, 0, 0);
+	return 0;
+}
+
+static int
+push_end(struct sender *s)
+{
+	struct rwp_record r = {.type = RWP_END, .stream_off = s->done, .data_crc = s->crc};
+
+	return push(s, &r, NULL, 0, NULL);
+}
+
+/* ---- the pump: each step is 0 (done, or failed), or -EAGAIN (must wait) ---- */
+
+static int
+finish_step(struct sender *s, int error)
+{
+	if (error < 0)
+		return error;
+	staging_stop(&s->staging);
+	set_state(s, SENDER_IDLE);
+	s->sent_all(s);
+	return 0;
+}
+
+static int
+begin_step(struct sender *s)
+{
+	struct chunk *c = staging_head(&s->staging);
+
+	if (!is_one(s))
 		return push_begin(s);
-	if (s->sends < s->reads)
-		return c->state == CHUNK_FULL ? send_chunk(s, c) : -EAGAIN;
-	return s->read_end ? push_end(s) : -EAGAIN;
+	if (c == NULL)
+		return -EAGAIN;
+	if (c->read.error < 0) {
+		fail_read(s, c->read.error);
+		return 0;
+	}
+	return finish_step(s, push_payload(s, RWP_ONE, c));
+}
+
+/* Data where there was a hole a moment ago. */
+static bool
+is_out_of_place(const struct sender *s, const struct source_read *read)
+{
+	return read->len > 0 && (read->offset < s->done || read->offset < s->zeros);
+}
+
+static int
+chunk_step(struct sender *s, const struct chunk *c)
+{
+	int error = is_out_of_place(s, &c->read) ? -ESTALE : c->read.error;
+
+	if (error < 0) {
+		fail_read(s, error);
+		return 0;
+	}
+	if (!sender_is_ring(s) && c->read.next > s->grant->size) {
+		fail_size(s);
+		return 0;
+	}
+	if (c->read.len == 0) { /* a hole, or the end of a stream */
+		if (c->read.next > s->zeros)
+			s->zeros = c->read.next;
+		staging_take(&s->staging, 0);
+		return 0;
+	}
+	return s->done < c->read.offset ? push_hole(s, c->read.offset)
+					: push_payload(s, RWP_DATA, c);
+}
+
+static int
+send_step(struct sender *s)
+{
+	struct chunk *c = staging_head(&s->staging);
+
+	if (!s->begun)
+		return begin_step(s);
+	if (c != NULL)
+		return chunk_step(s, c);
+	if (!staging_is_over(&s->staging))
+		return -EAGAIN;
+	return s->done < s->zeros ? push_hole(s, s->zeros) : finish_step(s, push_end(s));
+}
+
+/* What the target has is what is here, so it goes on; or it is not, and all is sent anew. */
+static void
+compare(struct sender *s)
+{
+	set_state(s, SENDER_SENDING);
+	if (s->crc == s->resume_crc) {
+		transfer_resumed(s->transfer, s->done);
+		return;
+	}
+	log_info("%s: the target has something else under this name and time: it is sent anew",
+	    transfer_name(s->transfer));
+	s->crc = 0;
+	read_from(s, 0, 0);
+}
+
+/* The bytes, and the hole before them or in their place. */
+static void
+add_up(struct sender *s, const struct source_read *read)
+{
+	uint64_t hole = read->next - s->done - read->len;
+
+	s->crc = crc32c_combine(s->crc, crc32c_zeros(hole), hole);
+	s->crc = crc32c_combine(s->crc, read->crc, read->len);
+	s->done = s->zeros = read->next;
+}
+
+static int
+check_step(struct sender *s)
+{
+	struct chunk *c = staging_head(&s->staging);
+	int error;
+
+	if (s->done == s->resume) {
+		compare(s);
+		return 0;
+	}
+	if (c == NULL)
+		return -EAGAIN;
+	error = is_out_of_place(s, &c->read) ? -ESTALE : c->read.error;
+	if (error < 0) {
+		fail_read(s, error);
+		return 0;
+	}
+	if (c->read.next > s->done)
+		add_up(s, &c->read);
+	staging_take(&s->staging, 0);
+	transfer_checking(s->transfer, s->done);
+	return 0;
 }
 
 void
@@ -388,52 +486,99 @@ sender_pump(struct sender *s)
 {
 	int step = 0;
 
-	if (s->state != SENDER_SENDING)
+	if (s->state != SENDER_SENDING && s->state != SENDER_CHECKING)
 		return;
-	free_chunks(s);
-	read_ahead(s);
-	while (step == 0 && s->state == SENDER_SENDING)
-		step = send_next(s);
-	if (s->state == SENDER_SENDING)
-		read_ahead(s);
+	staging_ahead(&s->staging);
+	while (step == 0 && s->state >= SENDER_CHECKING)
+		step = s->state == SENDER_CHECKING ? check_step(s) : send_step(s);
+	staging_ahead(&s->staging);
 }
 
+/* ---- what is asked of it ---- */
+
 void
-sender_start(struct sender *s, struct transfer *t, struct source *source, uint32_t number)
+sender_start(struct sender *s, struct transfer *t, struct source *source)
 {
+	int error = 0;
+
 	s->transfer = t;
 	s->source = source;
-	s->number = number;
-	s->read_off = s->sent = s->arrived = 0;
-	s->reads = s->sends = 0;
+	s->done = s->zeros = s->resume = 0;
 	s->crc = 0;
-	s->begun = s->read_end = false;
-	if (s->memory != NULL) {
-		set_state(s, SENDER_SENDING);
-		sender_pump(s);
+	s->begun = false;
+	if (staging_is_ready(&s->staging)) {
+		begin_sending(s);
 		return;
 	}
-	choose_chunks(s, source_length(source));
 	set_state(s, SENDER_STAGING);
-	get_staging(s);
+	if (!s->staging.asked)
+		error = get_staging(s, source_length(source));
+	if (error < 0)
+		fail_staging(s, error, NULL);
 }
 
-void
-sender_arrived(struct sender *s, uint64_t bytes)
+/* A stream is compared at once: what is kept of it is at hand. */
+static void
+open_stream(struct sender *s, uint64_t offset, uint32_t crc)
 {
-	if (bytes <= s->arrived || bytes > s->sent)
-		return;
-	s->arrived = bytes;
+	uint32_t own;
+
+	s->resume = offset;
+	set_state(s, SENDER_SENDING);
+	if (offset > 0 && source_crc(s->source, offset, &own) && own == crc) {
+		s->crc = crc;
+		read_from(s, offset, 0);
+		transfer_resumed(s->transfer, offset);
+	} else if (source_start(s->source) > 0) {
+		fail_forgotten(s);
+	} else {
+		read_from(s, 0, 0);
+	}
+}
+
+static void
+open_file(struct sender *s, uint64_t offset, uint32_t crc)
+{
+	if (offset > source_length(s->source))
+		offset = 0; /* none of ours */
+	s->resume = offset;
+	s->resume_crc = crc;
+	set_state(s, offset > 0 ? SENDER_CHECKING : SENDER_SENDING);
+	read_from(s, 0, offset);
+}
+
+int
+sender_opened(struct sender *s, uint64_t offset, uint32_t crc)
+{
+	if (s->state != SENDER_OPENING)
+		return -EPROTO;
+	if (source_is_stream(s->source))
+		open_stream(s, offset, crc);
+	else
+		open_file(s, offset, crc);
 	sender_pump(s);
+	return 0;
+}
+
+int
+sender_released(struct sender *s, uint64_t released)
+{
+	if (released < s->released || released > s->position)
+		return -EPROTO;
+	s->released = released;
+	return 0;
 }
 
 void
 sender_abort(struct sender *s, bool discard)
 {
-	struct rwp_record r = {.type = RWP_ABORT, .length = discard ? 0 : 1};
+	struct rwp_record r = {.type = RWP_ABORT,
+	    .transfer = s->number,
+	    .grant = s->grant != NULL ? s->grant->generation : 0,
+	    .length = discard ? 0 : 1};
 
-	if (s->state == SENDER_SENDING && s->begun)
-		push(s, &r, NULL, 0, NULL);
+	if (s->state != SENDER_IDLE && s->begun)
+		channel_push(s->channel, &r, NULL, 0, NULL);
 	sender_finish(s);
 }
 
@@ -442,6 +587,7 @@ sender_finish(struct sender *s)
 {
 	s->transfer = NULL;
 	s->source = NULL;
+	staging_stop(&s->staging);
 	if (s->state != SENDER_IDLE)
 		set_state(s, SENDER_IDLE);
 }

@@ -1,10 +1,12 @@
-/* sender.h -- one transfer's way out: source to staging to records, over one connection
+/* sender.h -- transfers on their way out over one connection: source to staging to records
  *
- *   idle > staging > sending > confirming > idle
+ *   idle > staging > [opening > [checking]] > sending > idle
  *
  * staging: memory for the segments is being made and registered, which stays for the connection's
- * next transfers: those go straight to sending; sending: segments are read ahead and go out in
- * order, each as payload and record; confirming: END (or ONE) is out, RESULT is to come.
+ * next transfers; opening: BEGIN is out, BEGIN-OK shall tell what the target has already; checking:
+ * that is read here too, and compared; sending: segments are read ahead and go out in order, each
+ * as payload and record. A transfer is sent when END (or ONE) is out, and the next may follow:
+ * RESULT is the connection's business.
  */
 
 #pragma once
@@ -13,60 +15,58 @@
 #include <stdint.h>
 
 #include "core/channel.h"
-#include "core/pool.h"
-#include "core/source.h"
+#include "core/staging.h"
 
 struct transfer;
 
-enum sender_state { SENDER_IDLE, SENDER_STAGING, SENDER_SENDING, SENDER_CONFIRMING };
-
-enum chunk_state { CHUNK_FREE, CHUNK_READING, CHUNK_FULL, CHUNK_SENT };
-
-struct chunk { /* one segment of the staging memory */
-	enum chunk_state state;
-	struct sender *sender;
-	struct source_read read;
-	uint64_t seq; /* CHUNK_SENT: of its record */
-};
+enum sender_state { SENDER_IDLE, SENDER_STAGING, SENDER_OPENING, SENDER_CHECKING, SENDER_SENDING };
 
 struct sender {
 	enum sender_state state;
 	struct channel *channel;
 	const struct rwp_grant *grant;
+	/* All of the transfer is out; idle again. */
+	void (*sent_all)(struct sender *s);
+	struct staging staging;
+
 	struct transfer *transfer; /* NULL while idle */
 	struct source *source;
-	uint32_t number; /* of the transfer on this connection */
+	uint32_t number; /* of the transfer on this connection, or of the last one */
+	bool begun;      /* the target knows of it */
+	uint64_t done;   /* bytes of the stream that are sent, or compared */
+	uint32_t crc;    /* of them */
+	uint64_t zeros;  /* up to there the source has no data */
+	uint64_t resume; /* what the target had of it, */
+	uint32_t resume_crc;
 
-	struct memory *memory;
-	struct memory_request request;
-	struct registration reg;
-	uint32_t chunk_size;
-	unsigned n_chunks;
-	struct chunk chunks[LIMIT_STAGING_CHUNKS];
-	uint64_t reads, sends; /* chunks given out to be read, sent: chunk = count % n_chunks */
-
-	uint64_t read_off; /* of the stream: next to be read */
-	bool read_end;     /* nothing is left to be read */
-	uint64_t sent, arrived;
-	uint32_t crc; /* of what is sent */
-	bool begun;
+	uint64_t position; /* of the ring: bytes used since the grant, */
+	uint64_t released; /* and those that were given back */
+	uint32_t arrivals; /* ARRIVED results so far: which buffer is next */
 };
 
-void sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant);
+void sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant,
+    void (*sent_all)(struct sender *s));
 /* All jobs and registrations are gone (the channel's owner.gone). */
 void sender_done(struct sender *s);
 
-/* Idle, and its segments suit a transfer of this length (UINT64_MAX: unknown). */
+/* The region is a ring: any length goes through, and transfers may follow each other closely. */
+bool sender_is_ring(const struct sender *s);
+/* Its segments suit a transfer of this length (UINT64_MAX: unknown), and it is idle as well. */
+bool sender_suits(const struct sender *s, uint64_t length);
 bool sender_fits(const struct sender *s, uint64_t length);
+/* The transfer that is being sent is a short one: whoever waits for it does not wait long. */
+bool sender_is_brief(const struct sender *s);
+
 /* Begins: transfer_failed(), perhaps from inside this call, or transfer_sending() ... in later
  * turns. */
-void sender_start(struct sender *s, struct transfer *t, struct source *source, uint32_t number);
+void sender_start(struct sender *s, struct transfer *t, struct source *source);
 /* Something may have become possible: sources free, credits, reads done. */
 void sender_pump(struct sender *s);
-/* The target has verified so many bytes. */
-void sender_arrived(struct sender *s, uint64_t bytes);
-/* The transfer is given up: ABORT goes out if the target knows of it and still waits for the rest.
- */
+/* BEGIN-OK: so much of the transfer is there already. 0, or -EPROTO: it was not asked. */
+int sender_opened(struct sender *s, uint64_t offset, uint32_t crc);
+/* The target's line: so many bytes of the ring are free again. -EPROTO: that cannot be. */
+int sender_released(struct sender *s, uint64_t released);
+/* The transfer is given up: ABORT goes out if the target knows of it and waits for the rest. */
 void sender_abort(struct sender *s, bool discard);
-/* RESULT has come, or the transfer was given up: no callback into it any more. */
+/* The target has done with it, or is lost: no callback into the transfer any more. */
 void sender_finish(struct sender *s);

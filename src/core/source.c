@@ -4,16 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/random.h"
 #include "core/share.h"
 #include "core/source.h"
-#include "loop/loop.h"
+#include "core/stream.h"
+#include "wire/auth.h"
 
 struct source {
 	struct share *share;
@@ -21,11 +23,11 @@ struct source {
 	int fd;
 	unsigned holds; /* the owner's, and one for each read under way */
 	struct stat st;
-	struct loop_io *io;          /* stream */
-	struct source_read *pending; /* stream: waits for bytes */
+	struct stream *stream;       /* or NULL: a regular file */
+	struct source_read *pending; /* of the stream: waits for bytes */
 };
 
-static void on_readable(void *arg, unsigned events);
+static void on_stream_ready(void *arg);
 
 static void
 release(struct source *source)
@@ -33,7 +35,7 @@ release(struct source *source)
 	if (--source->holds > 0)
 		return;
 	share_leave(source->share, source->uid);
-	loop_io_free(source->io);
+	stream_free(source->stream);
 	close(source->fd);
 	free(source);
 }
@@ -60,7 +62,7 @@ open_source(struct source *source, struct loop *loop, int fd)
 		return -errno;
 	if (S_ISREG(source->st.st_mode))
 		return 0;
-	return loop_io_new(loop, source->fd, 0, on_readable, source, &source->io);
+	return stream_new(loop, source->fd, on_stream_ready, source, &source->stream);
 }
 
 int
@@ -79,7 +81,7 @@ source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct sou
 	if (error == 0)
 		error = share_join(share, uid);
 	if (error < 0) {
-		loop_io_free(source->io);
+		stream_free(source->stream);
 		if (source->fd >= 0)
 			close(source->fd);
 		free(source);
@@ -92,7 +94,7 @@ source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct sou
 bool
 source_is_stream(const struct source *source)
 {
-	return source->io != NULL;
+	return source->stream != NULL;
 }
 
 uint64_t
@@ -115,7 +117,27 @@ source_mode(const struct source *source)
 	return source_is_stream(source) ? 0 : source->st.st_mode & 07777;
 }
 
-/* ---- reads ---- */
+int
+source_id(
+    const struct source *source, const char *region, const char *name, uint8_t ret[SOURCE_ID_SIZE])
+{
+	const uint64_t numbers[] = {
+	    source->st.st_dev, source->st.st_ino, source->st.st_size, source_mtime(source)};
+
+	if (source_is_stream(source)) {
+		random_bytes(ret, SOURCE_ID_SIZE);
+		return 0;
+	}
+	return auth_file_id(region, name, numbers, sizeof(numbers), ret);
+}
+
+/* ---- regular files: jobs ---- */
+
+static bool
+same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
 
 /* The file is what it was when the transfer began. */
 static bool
@@ -124,17 +146,24 @@ unchanged(const struct source *source)
 	struct stat now;
 
 	return fstat(source->fd, &now) == 0 && now.st_size == source->st.st_size &&
-	       now.st_mtim.tv_sec == source->st.st_mtim.tv_sec &&
-	       now.st_mtim.tv_nsec == source->st.st_mtim.tv_nsec;
+	       same_time(&now.st_mtim, &source->st.st_mtim) &&
+	       same_time(&now.st_ctim, &source->st.st_ctim);
+}
+
+/* Where the file has data again, at `offset` or behind it; a file system may not know. */
+static uint64_t
+next_data(const struct source *source, uint64_t offset)
+{
+	off_t data = lseek(source->fd, offset, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? (uint64_t)source->st.st_size : offset;
+	return data;
 }
 
 static int
-read_file(struct source_read *read)
+read_bytes(const struct source *source, struct source_read *read, size_t want)
 {
-	const struct source *source = read->source;
-	uint64_t left = source->st.st_size - read->offset;
-	size_t want = left < read->size ? left : read->size;
-
 	while (read->len < want) {
 		ssize_t n = pread(
 		    source->fd, read->buf + read->len, want - read->len, read->offset + read->len);
@@ -147,8 +176,25 @@ read_file(struct source_read *read)
 			return -ESTALE;
 		read->len += n;
 	}
-	read->end = read->offset + read->len == (uint64_t)source->st.st_size;
-	return read->end && !unchanged(source) ? -ESTALE : 0;
+	read->next = read->offset + read->len;
+	return 0;
+}
+
+static int
+read_file(struct source_read *read)
+{
+	const struct source *source = read->source;
+	uint64_t size = source->st.st_size, left = size - read->offset;
+	size_t want = left < read->size ? left : read->size;
+	uint64_t data = read->holes ? next_data(source, read->offset) : read->offset;
+	int error = 0;
+
+	if (data - read->offset < want)
+		error = read_bytes(source, read, want);
+	else
+		read->next = data;
+	read->end = read->next >= size;
+	return error == 0 && !unchanged(source) ? -ESTALE : error;
 }
 
 static void
@@ -160,13 +206,71 @@ run_file(struct job *job)
 	read->crc = crc32c(0, read->buf, read->len);
 }
 
+/* ---- streams ---- */
+
 static void
 run_stream(struct job *job)
 {
 	struct source_read *read = container_of(job, struct source_read, job);
 
+	stream_copy(read->source->stream, read->offset, read->buf, read->len);
 	read->crc = crc32c(0, read->buf, read->len);
 }
+
+/* Those that wait for the stream are ready, or will not be. */
+static void
+stream_complete(struct source *source, int error)
+{
+	struct source_read *read = source->pending;
+
+	source->pending = NULL;
+	read->error = error;
+	share_submit(source->share, source->uid, &read->job);
+}
+
+static void
+on_stream_ready(void *arg)
+{
+	struct source *source = arg;
+	struct source_read *read = source->pending;
+	uint64_t there = stream_end(source->stream) - read->offset;
+	int over = stream_over(source->stream);
+
+	read->len = there < read->size ? there : read->size;
+	read->next = read->offset + read->len;
+	read->end = over != 0 && read->len == there && read->len < read->size;
+	stream_complete(source, read->end && over < 0 ? over : 0);
+}
+
+void
+source_cancel(struct source *source)
+{
+	if (source->pending == NULL)
+		return;
+	stream_await_nothing(source->stream);
+	stream_complete(source, -ECANCELED);
+}
+
+uint64_t
+source_start(const struct source *source)
+{
+	return source_is_stream(source) ? stream_start(source->stream) : 0;
+}
+
+void
+source_forget(struct source *source, uint64_t offset)
+{
+	if (source_is_stream(source))
+		stream_forget(source->stream, offset);
+}
+
+bool
+source_crc(const struct source *source, uint64_t offset, uint32_t *ret)
+{
+	return stream_crc(source->stream, offset, ret);
+}
+
+/* ---- reads ---- */
 
 static void
 done(struct job *job)
@@ -179,50 +283,12 @@ done(struct job *job)
 	release(source);
 }
 
-static void
-stream_complete(struct source *source)
-{
-	struct source_read *read = source->pending;
-
-	source->pending = NULL;
-	loop_io_set(source->io, 0);
-	share_submit(source->share, source->uid, &read->job);
-}
-
-/* A stream is at its end when the other side says so by shutdown(2); one that is closed was cut
- * off. */
-static int
-end_of_stream(const struct source *source)
-{
-	struct pollfd fd = {.fd = source->fd};
-
-	return poll(&fd, 1, 0) > 0 && fd.revents & POLLHUP ? -EPIPE : 0;
-}
-
-static void
-on_readable(void *arg, unsigned events)
-{
-	struct source *source = arg;
-	struct source_read *read = source->pending;
-	ssize_t n = recv(source->fd, read->buf + read->len, read->size - read->len, MSG_DONTWAIT);
-
-	(void)events;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n > 0)
-		read->len += n;
-	else
-		read->error = n == 0 ? end_of_stream(source) : -errno;
-	read->end = n == 0;
-	if (n <= 0 || read->len == read->size)
-		stream_complete(source);
-}
-
 void
 source_read(struct source *source, struct source_read *read)
 {
 	read->source = source;
 	read->len = 0;
+	read->next = read->offset;
 	read->crc = 0;
 	read->end = false;
 	read->error = 0;
@@ -231,7 +297,7 @@ source_read(struct source *source, struct source_read *read)
 	source->holds++;
 	if (source_is_stream(source)) {
 		source->pending = read;
-		loop_io_set(source->io, LOOP_READ);
+		stream_await(source->stream, read->offset + read->size);
 	} else {
 		share_submit(source->share, source->uid, &read->job);
 	}
@@ -242,10 +308,7 @@ source_free(struct source *source)
 {
 	if (source == NULL)
 		return NULL;
-	if (source->pending != NULL) {
-		source->pending->error = -ECANCELED;
-		stream_complete(source);
-	}
+	source_cancel(source);
 	release(source);
 	return NULL;
 }

@@ -2,8 +2,9 @@
  * into
  *
  * Regular files are read with pread (never mapped) by jobs that also make the checksum; several
- * reads may be under way. A stream (a socket) is read on the loop without blocking, one read at a
- * time. Readers hold the source: it goes when the last of them is done.
+ * reads may be under way, and each looks whether the file is still what it was. A stream (a socket)
+ * is read on the loop without blocking, one read at a time, and its last bytes are kept (stream.h).
+ * Readers hold the source: it goes when the last of them is done.
  */
 
 #pragma once
@@ -15,6 +16,8 @@
 
 #include "loop/work.h"
 
+#define SOURCE_ID_SIZE 16
+
 struct loop;
 struct share;
 struct source;
@@ -22,20 +25,22 @@ struct source;
 struct source_read { /* embedded in its owner, untouched until done */
 	uint8_t *buf;
 	size_t size;     /* asked */
-	uint64_t offset; /* regular file */
-	size_t len;      /* got: less than size only at the end */
-	uint32_t crc;    /* CRC32C of them */
-	bool end;        /* there is nothing behind */
-	int error; /* 0, -ESTALE: the file changed while it was read, -EPIPE: the stream was cut
-		    * off (closed, not shut down), or another negative errno */
+	uint64_t offset; /* a stream's: from its kept bytes up to the end of those */
+	bool holes;      /* asked: where the file has no data, next says so instead of zeros */
+	size_t len;      /* got: less than size only at the end; 0: a hole, or nothing is left */
+	uint64_t next;   /* what is behind the bytes, or behind the hole */
+	uint32_t crc;    /* CRC32C of the bytes */
+	bool end;        /* nothing is behind next */
+	int error;       /* 0, -ESTALE: the file is not what it was, -EPIPE: the stream was cut off
+			  * (closed, not shut down), -ECANCELED, or another negative errno */
 	void (*done)(struct source_read *read);
 
 	struct source *source; /* the rest is the source's */
 	struct job job;
 };
 
-/* Duplicates fd; uid: whose it is. -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or
- * what the system said. */
+/* Duplicates fd, whose position is of no use to anybody else from then on; uid: whose it is.
+ * -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or what the system said. */
 int source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct source **ret);
 /* The owner's hold ends: a stream's pending read is done with -ECANCELED. Accepts NULL, returns
  * NULL. */
@@ -47,6 +52,19 @@ bool source_is_stream(const struct source *source);
 /* Nanoseconds since 1970 and permission bits of a regular file, else 0. */
 int64_t source_mtime(const struct source *source);
 uint32_t source_mode(const struct source *source);
+/* The same for the same file under this name to this region, as long as it does not change; for a
+ * stream random. 0 or -ENOMEM. */
+int source_id(
+    const struct source *source, const char *region, const char *name, uint8_t ret[SOURCE_ID_SIZE]);
 
-/* done follows in a later turn. A stream must have no other read under way. */
+/* done() follows, in a later turn. */
 void source_read(struct source *source, struct source_read *read);
+/* The pending read of a stream, if any, is done with -ECANCELED; its bytes are kept. */
+void source_cancel(struct source *source);
+
+/* From here on it can be read again: 0 for a file, and for a stream that is kept whole. */
+uint64_t source_start(const struct source *source);
+/* The bytes before `offset` will hardly be read again. */
+void source_forget(struct source *source, uint64_t offset);
+/* CRC32C of the first bytes of a stream. False: it is not kept from there. */
+bool source_crc(const struct source *source, uint64_t offset, uint32_t *ret);

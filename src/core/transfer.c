@@ -21,6 +21,8 @@
 
 #define UPDATE_NS (100 * NSEC_PER_MSEC)
 
+static void connect_again(void *arg);
+
 static const char *const STATES[] = {
     [TRANSFER_QUEUED] = "queued",
     [TRANSFER_CONNECTING] = "connecting",
@@ -88,6 +90,15 @@ on_update_time(void *arg)
 		tell_soon(t);
 }
 
+static void
+free_timers(struct transfer *t)
+{
+	t->deadline = loop_timer_free(t->deadline);
+	t->stall = loop_timer_free(t->stall);
+	t->updates = loop_timer_free(t->updates);
+	reconnect_done(&t->reconnect);
+}
+
 /* Neither the core nor its peer knows the transfer any more. */
 static void
 retire(struct transfer *t)
@@ -97,9 +108,7 @@ retire(struct transfer *t)
 	t->dial = NULL;
 	list_del(&t->node);
 	list_del(&t->queue_node);
-	t->deadline = loop_timer_free(t->deadline);
-	t->stall = loop_timer_free(t->stall);
-	t->updates = loop_timer_free(t->updates);
+	free_timers(t);
 	t->source = source_free(t->source);
 	peer_transfer_gone(t->peer, t);
 	core_changed(t->core);
@@ -130,22 +139,33 @@ on_deadline(void *arg)
 	transfer_fail(t, &why);
 }
 
+/* An input that is slow is no fault, nor are other results that come first; a target that does not
+ * take what was sent is one. */
+static bool
+stands_still(const struct transfer *t)
+{
+	if (t->view.state < TRANSFER_CONFIRMING && t->view.sent == t->view.arrived &&
+	    source_is_stream(t->source))
+		return false;
+	return loop_now() - t->outbound->news_at >= t->core->conf->stall_ns;
+}
+
 static void
 on_stall(void *arg)
 {
 	struct transfer *t = arg;
+	struct outbound *ob = t->outbound;
 	struct failure why;
 	char time[TEXT_TIME_MAX];
 
-	/* An input that is slow is no fault; a target that does not take what was sent is one. */
-	if (t->view.state < TRANSFER_CONFIRMING && t->view.sent == t->view.arrived &&
-	    source_is_stream(t->source)) {
+	if (!stands_still(t)) {
 		loop_timer_set(t->stall, t->core->conf->stall_ns);
 		return;
 	}
 	why = failure_make(
 	    RWP_E_TIMEOUT, "no progress for %s", text_human_time(time, t->core->conf->stall_ns));
 	transfer_fail(t, &why);
+	outbound_end(ob, RWP_E_TIMEOUT, "a transfer stood still on it");
 }
 
 /* ---- making ---- */
@@ -191,9 +211,16 @@ make_timers(struct transfer *t)
 
 	if (loop_timer_new(loop, on_deadline, t, &t->deadline) < 0 ||
 	    loop_timer_new(loop, on_stall, t, &t->stall) < 0 ||
-	    loop_timer_new(loop, on_update_time, t, &t->updates) < 0)
+	    loop_timer_new(loop, on_update_time, t, &t->updates) < 0 ||
+	    reconnect_init(&t->reconnect, loop, connect_again, t) < 0)
 		return -ENOMEM;
 	return 0;
+}
+
+static const char *
+region_of(const struct write_request *r)
+{
+	return r->region != NULL ? r->region : "default";
 }
 
 static void
@@ -203,7 +230,7 @@ fill_in(struct transfer *t, const struct write_request *r)
 	t->arg = r->arg;
 	t->started = loop_now();
 	t->preserve = r->preserve;
-	snprintf(t->region, sizeof(t->region), "%s", r->region != NULL ? r->region : "default");
+	snprintf(t->region, sizeof(t->region), "%s", region_of(r));
 	t->view = (struct transfer_view){
 	    .id = ++t->core->last_transfer,
 	    .length = source_length(t->source),
@@ -240,12 +267,12 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 		snprintf(
 		    error, size, "the descriptor is neither a regular file nor a stream socket");
 	if (result == 0)
+		result = source_id(t->source, region_of(r), r->name, t->id);
+	if (result == 0)
 		result = peer_get(core, r->peer, &t->peer, error, size);
 	if (result < 0) {
 		source_free(t->source);
-		loop_timer_free(t->deadline);
-		loop_timer_free(t->stall);
-		loop_timer_free(t->updates);
+		free_timers(t);
 		free(t);
 		return result;
 	}
@@ -293,7 +320,7 @@ describe(struct transfer *t, struct outbound *ob)
 	t->view.region_id = ob->grant.region_id;
 }
 
-/* Given up from our side: the connection must end, for the target waits for the rest. */
+/* Given up from our side. */
 static void
 leave_outbound(struct transfer *t, bool discard)
 {
@@ -302,7 +329,7 @@ leave_outbound(struct transfer *t, bool discard)
 	if (ob == NULL)
 		return;
 	transfer_released(t);
-	outbound_detach(ob, discard);
+	outbound_detach(ob, t, discard);
 }
 
 void
@@ -323,7 +350,8 @@ core_write_cancel(struct transfer *t, bool discard)
 void
 transfer_connecting(struct transfer *t)
 {
-	set_state(t, TRANSFER_CONNECTING);
+	if (t->view.state != TRANSFER_RECONNECTING)
+		set_state(t, TRANSFER_CONNECTING);
 }
 
 void
@@ -332,29 +360,63 @@ transfer_attach(struct transfer *t, struct outbound *ob)
 	list_del(&t->queue_node);
 	t->outbound = ob;
 	outbound_take(ob, t);
-	set_state(t, TRANSFER_CONNECTING);
+	transfer_connecting(t);
 }
 
 void
 transfer_released(struct transfer *t)
 {
 	describe(t, t->outbound);
+	list_del(&t->queue_node);
 	t->outbound = NULL;
+	loop_timer_clear(t->stall);
 }
 
 void
 transfer_running(struct transfer *t)
 {
+	t->view.sent = t->view.arrived = t->view.durable = t->view.checked = 0;
+	t->view.code = 0;
+	t->view.text[0] = t->view.fix[0] = '\0';
+	reconnect_granted(&t->reconnect);
 	loop_timer_set(t->stall, t->core->conf->stall_ns);
 }
 
-void
-transfer_requeue(struct transfer *t)
+static void
+connect_again(void *arg)
 {
-	t->view.sent = t->view.arrived = 0;
-	loop_timer_clear(t->stall);
-	set_state(t, TRANSFER_QUEUED);
-	peer_submit(t->peer, t);
+	struct transfer *t = arg;
+
+	peer_queue(t->peer, t);
+}
+
+static void
+take_words(struct transfer *t, const struct failure *why)
+{
+	t->view.code = why->code;
+	memcpy(t->view.text, why->text, sizeof(t->view.text));
+	memcpy(t->view.fix, why->fix, sizeof(t->view.fix));
+	t->view.fix_on_peer = why->fix_on_peer;
+}
+
+void
+transfer_broke(struct transfer *t, const struct failure *why)
+{
+	struct failure last = *why;
+
+	if (t->core->stopping ||
+	    !reconnect_lost(&t->reconnect, t->core->conf->reconnect_ns, &last)) {
+		transfer_fail(t, &last);
+		return;
+	}
+	list_del(&t->queue_node);
+	log_info("transfer %u of %s: %s %s; it will be connected again", t->view.id, t->view.name,
+	    t->view.peer, why->text);
+	t->view.reconnects += t->view.state >= TRANSFER_CHECKING;
+	t->core->reconnects += t->view.state >= TRANSFER_CHECKING;
+	take_words(t, why);
+	set_state(t, TRANSFER_RECONNECTING);
+	t->view_dirty = true;
 }
 
 static void
@@ -364,32 +426,72 @@ progress(struct transfer *t)
 	loop_timer_set(t->stall, t->core->conf->stall_ns);
 }
 
-void
-transfer_sending(struct transfer *t, uint64_t sent)
+static void
+moving(struct transfer *t, enum transfer_state state)
 {
-	if (t->view.state != TRANSFER_SENDING) {
-		describe(t, t->outbound);
+	if (t->view.state == state)
+		return;
+	describe(t, t->outbound);
+	if (t->sending_since == 0)
 		t->sending_since = loop_now();
-		set_state(t, TRANSFER_SENDING);
-	}
+	set_state(t, state);
+}
+
+void
+transfer_checking(struct transfer *t, uint64_t checked)
+{
+	moving(t, TRANSFER_CHECKING);
+	t->view.checked = checked;
+	progress(t);
+}
+
+void
+transfer_resumed(struct transfer *t, uint64_t resumed)
+{
+	moving(t, TRANSFER_SENDING);
+	t->view.resumed = t->view.checked = resumed;
+	t->view.sent = t->view.arrived = resumed;
+	progress(t);
+}
+
+void
+transfer_sending(struct transfer *t, uint64_t sent, uint32_t payload)
+{
+	uint64_t again = t->sent_most + payload > sent ? t->sent_most + payload - sent : 0;
+
+	moving(t, TRANSFER_SENDING);
+	t->view.sent_again += again < payload ? again : payload;
+	if (sent > t->sent_most)
+		t->sent_most = sent;
 	t->view.sent = sent;
 	progress(t);
 }
 
 void
-transfer_confirming(struct transfer *t)
+transfer_confirming(struct transfer *t, uint32_t number, uint64_t length, uint32_t crc)
 {
-	set_state(t, TRANSFER_CONFIRMING);
+	t->sent.number = number;
+	t->sent.length = length;
+	t->sent.crc = crc;
+	moving(t, TRANSFER_CONFIRMING);
 	progress(t);
 }
 
-void
-transfer_progress(struct transfer *t, uint64_t arrived)
+bool
+transfer_progress(struct transfer *t, uint64_t arrived, uint64_t durable)
 {
-	if (arrived <= t->view.arrived)
-		return;
+	/* More than is sent: the target has that from before, and will be told to go on or not. */
+	if (arrived > t->view.sent || (arrived <= t->view.arrived && durable <= t->view.durable))
+		return false;
 	t->view.arrived = arrived;
+	t->view.durable = durable;
+	source_forget(t->source, arrived);
+	if (arrived > t->arrived_most) {
+		t->arrived_most = arrived;
+		reconnect_got_on(&t->reconnect);
+	}
 	progress(t);
+	return true;
 }
 
 static void
@@ -403,11 +505,8 @@ finish(struct transfer *t, enum transfer_state state)
 void
 transfer_fail(struct transfer *t, const struct failure *why)
 {
-	t->view.code = why->code;
-	memcpy(t->view.text, why->text, sizeof(t->view.text));
-	memcpy(t->view.fix, why->fix, sizeof(t->view.fix));
-	t->view.fix_on_peer = why->fix_on_peer;
-	leave_outbound(t, true);
+	take_words(t, why);
+	leave_outbound(t, false);
 	log_warning("transfer %u of %s: %s: %s %s", t->view.id, t->view.name, STATES[why->state],
 	    t->view.peer, t->view.text);
 	finish(t, why->state);
@@ -434,7 +533,12 @@ refuse(struct transfer *t, const struct rwp_record *r, const uint8_t *blob)
 		memcpy(why.fix, deny.fix, sizeof(why.fix));
 	}
 	why.fix_on_peer = true;
-	transfer_fail(t, &why);
+	if (r->length != RWP_E_SHUTDOWN) {
+		transfer_fail(t, &why);
+		return;
+	}
+	transfer_released(t);
+	transfer_broke(t, &why);
 }
 
 void
@@ -446,6 +550,7 @@ transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *b
 	}
 	transfer_released(t);
 	t->view.length = t->view.arrived = t->view.sent = r->stream_off;
+	t->view.durable = r->region_off;
 	t->view.crc32c = r->data_crc;
 	log_info("transfer %u: %s to %s: %llu bytes arrived", t->view.id, t->view.name,
 	    t->view.peer, (unsigned long long)r->stream_off);
@@ -458,8 +563,14 @@ transfer_name(const struct transfer *t)
 	return t->view.name;
 }
 
-bool
-transfer_preserves(const struct transfer *t)
+void
+transfer_describe(const struct transfer *t, struct rwp_begin *ret)
 {
-	return t->preserve;
+	*ret = (struct rwp_begin){.length = source_length(t->source)};
+	memcpy(ret->name, t->view.name, sizeof(ret->name));
+	memcpy(ret->id, t->id, sizeof(ret->id));
+	if (!t->preserve)
+		return;
+	ret->mode = source_mode(t->source);
+	ret->mtime_ns = source_mtime(t->source);
 }

@@ -1,11 +1,11 @@
 /* transfer.h -- one `rwctl write`: from the queue of its peer to its final state
  *
- *   queued > connecting > sending > confirming > arrived or stored
- *       (back to queued, once, if a reused connection was dead)      any failure: refused, failed,
- * deadline
+ *   queued > connecting > [checking] > sending > confirming > arrived or stored
+ *                ^            (any connection lost)     |         any failure: refused, failed,
+ *                `------------ reconnecting <-----------'         deadline
  *
  * Owned by the core; core_write() makes it, the final update ends it. A transfer belongs to its
- * peer's queue or to one outbound connection.
+ * peer's queue, to one outbound connection, or waits to be made again (reconnect.h).
  */
 
 #pragma once
@@ -15,6 +15,8 @@
 
 #include "base/list.h"
 #include "core/core.h"
+#include "core/reconnect.h"
+#include "core/source.h"
 #include "core/view.h"
 #include "loop/loop.h"
 
@@ -22,22 +24,28 @@ struct dial;
 struct failure;
 struct outbound;
 struct peer;
+struct rwp_begin;
 struct rwp_record;
-struct source;
 
 struct transfer {
 	struct list node;       /* core->transfers */
-	struct list queue_node; /* peer->waiting */
+	struct list queue_node; /* peer->waiting, or outbound->awaiting */
 	struct core *core;
 	struct peer *peer;
 	struct dial *dial;         /* while a connection is being made for it */
 	struct outbound *outbound; /* while it has one */
 	struct source *source;
+	uint8_t id[SOURCE_ID_SIZE];
+	struct {
+		uint32_t number, crc;
+		uint64_t length;
+	} sent;          /* on that connection, once all is */
 	uint64_t wanted; /* bytes to ask of the target */
 	char region[LIMIT_NAME + 1];
 	bool preserve; /* the file's mode and mtime travel too */
-	bool retried;  /* on a fresh connection, after a reused one turned out dead */
-	uint64_t started, sending_since; /* loop_now() */
+	struct reconnect reconnect;
+	uint64_t sent_most, arrived_most; /* over all connections */
+	uint64_t started, sending_since;  /* loop_now() */
 	struct transfer_view view;
 	bool view_dirty;
 	struct loop_timer *deadline, *stall, *updates;
@@ -56,20 +64,27 @@ void transfer_attach(struct transfer *t, struct outbound *ob);
 void transfer_released(struct transfer *t);
 /* The connection begins with it: from now on it must get on. */
 void transfer_running(struct transfer *t);
-/* Back to the peer's queue, as if it had not begun. */
-void transfer_requeue(struct transfer *t);
+/* Its connection is lost, or none could be had: it is made again where that is right, else it
+ * fails. */
+void transfer_broke(struct transfer *t, const struct failure *why);
 /* Final. */
 void transfer_fail(struct transfer *t, const struct failure *why);
 /* RESULT of the target. */
 void transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *blob);
-/* The target has verified so many bytes. */
-void transfer_progress(struct transfer *t, uint64_t arrived);
+/* The target has verified so many bytes, and stored so many. True if that is news. */
+bool transfer_progress(struct transfer *t, uint64_t arrived, uint64_t durable);
+/* All is sent, under this number. */
+void transfer_confirming(struct transfer *t, uint32_t number, uint64_t length, uint32_t crc);
 
 /* ---- from sender ---- */
 
 const char *transfer_name(const struct transfer *t);
-bool transfer_preserves(const struct transfer *t);
-void transfer_sending(struct transfer *t, uint64_t sent);
-void transfer_confirming(struct transfer *t); /* all is sent */
+/* What a BEGIN says of it. */
+void transfer_describe(const struct transfer *t, struct rwp_begin *ret);
+/* So much of what the target has is the same here; then all of it is: it goes on from there. */
+void transfer_checking(struct transfer *t, uint64_t checked);
+void transfer_resumed(struct transfer *t, uint64_t resumed);
+/* So far it is sent, with so many bytes of payload just now. */
+void transfer_sending(struct transfer *t, uint64_t sent, uint32_t payload);
 /* It broke on our side; fix may be "". */
 void transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix);

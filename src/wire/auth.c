@@ -98,6 +98,22 @@ auth_gate(const uint8_t *key, const void *request, uint8_t ret[AUTH_ID_SIZE])
 	return short_hmac(key, parts, 2, ret, AUTH_ID_SIZE);
 }
 
+/* ---- transfers ---- */
+
+int
+auth_file_id(const char *region, const char *name, const void *numbers, size_t len,
+    uint8_t ret[AUTH_MAC_SIZE])
+{
+	const struct part parts[] = {TEXT("rwriter file"), {region, strlen(region) + 1},
+	    {name, strlen(name) + 1}, {numbers, len}};
+	uint8_t whole[HASH_SIZE];
+	int error = hash(parts, 4, whole);
+
+	if (error == 0)
+		memcpy(ret, whole, AUTH_MAC_SIZE);
+	return error;
+}
+
 /* ---- tags ---- */
 
 bool

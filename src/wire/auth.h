@@ -25,6 +25,11 @@ int auth_gate(const uint8_t *key, const void *request, uint8_t ret[AUTH_ID_SIZE]
 bool auth_tag(const uint8_t *key, const void *run, size_t run_len, const void *more,
     size_t more_len, void *ret, size_t size);
 
+/* What a transfer is known by: 128 bits of a hash of where it goes, under which name, and numbers
+ * that tell its source from all others. 0 or -ENOMEM. */
+int auth_file_id(const char *region, const char *name, const void *numbers, size_t len,
+    uint8_t ret[AUTH_MAC_SIZE]);
+
 /* In a time that does not depend on the bytes. */
 bool auth_equal(const void *a, const void *b, size_t len);
 void auth_wipe(void *secret, size_t len);

@@ -58,6 +58,7 @@ defaults(void **state)
 	assert_int_equal(conf->setup_ns, 10 * S);
 	assert_int_equal(conf->idle_ns, 60 * S);
 	assert_int_equal(conf->stall_ns, 30 * S);
+	assert_int_equal(conf->reconnect_ns, 60 * S);
 	assert_int_equal(conf->stop_ns, 30 * S);
 	assert_int_equal(conf->retry_ns, 30 * S);
 	assert_int_equal(conf->spin_ns, 200000);

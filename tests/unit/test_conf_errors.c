@@ -265,7 +265,7 @@ all_mistakes_are_told(void **state)
 	    "example: dead = 5s\n"
 	    "x.conf:6: [limits] \"foo\" is no key of this section; there are connections, "
 	    "unproven, pinned-memory, beat, "
-	    "dead, hello, setup, idle, stall, stop, retry\n"
+	    "dead, hello, setup, idle, stall, reconnect, stop, retry\n"
 	    "x.conf:7: [peer b] address: is missing; takes a host name or an address, without a "
 	    "port\n");
 }
