@@ -244,6 +244,7 @@ stop_waiting(void *arg)
 	struct core *core = arg;
 
 	loop_timer_clear(core->stop_timer);
+	pool_set_limit(core->pool, 0); /* nobody needs what comes back, so it is not made warm */
 	peer_end_all(core);
 	inbound_end_all(core, RWP_E_SHUTDOWN, "the daemon stops");
 	end_lingering(core);
