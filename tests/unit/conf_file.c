@@ -18,16 +18,9 @@
 
 const char *host_name = "testhost";
 uid_t user = 1000;
-int allocations = -1;
 
 int __wrap_gethostname(char *buf, size_t size);
 uid_t __wrap_geteuid(void);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-char *__wrap_strdup(const char *s);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-char *__real_strdup(const char *s);
 
 int
 __wrap_gethostname(char *buf, size_t size)
@@ -39,32 +32,6 @@ uid_t
 __wrap_geteuid(void)
 {
 	return user;
-}
-
-static bool
-may_allocate(void)
-{
-	if (allocations < 0)
-		return true;
-	return allocations > 0 && allocations-- > 0;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-	return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return may_allocate() ? __real_calloc(n, size) : NULL;
-}
-
-char *
-__wrap_strdup(const char *s)
-{
-	return may_allocate() ? __real_strdup(s) : NULL;
 }
 
 char *printed;

@@ -12,11 +12,9 @@
 #define TEN     "0123456789"
 #define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
-/* What the host is called (testhost), who the user is (1000), and how many more allocations succeed
- * (-1: all). */
+/* What the host is called (testhost), and who the user is (1000). */
 extern const char *host_name;
 extern uid_t user;
-extern int allocations;
 
 /* What the last conf_load() printed. */
 extern char *printed;

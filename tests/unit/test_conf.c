@@ -19,6 +19,7 @@
 #include "conf/conf.h"
 #include "conf/option.h"
 #include "unit/conf_file.h"
+#include "unit/scarce.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -273,16 +274,17 @@ static void
 every_allocation_may_fail(void **state)
 {
 	struct conf *conf = NULL;
-	int n, r = -ENOMEM;
+	int r = -ENOMEM;
+	unsigned n;
 
 	(void)state;
 	write_file("conf.d/1.conf", "[region x]\n", 11);
 	for (n = 0; r == -ENOMEM; n++) {
 		assert_null(conf);
 		write_file("x.conf", everything, strlen(everything));
-		allocations = n;
+		scarce_begin(n + 1);
 		r = load("x.conf", &conf);
-		allocations = -1;
+		(void)scarce_end();
 		assert_int_equal(printed_len, 0);
 	}
 	assert_int_equal(r, 0);

@@ -10,8 +10,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -22,6 +24,7 @@
 #include "control/socket.h"
 #include "unit/client.h"
 #include "unit/fake_core.h"
+#include "unit/scarce.h"
 
 struct fixture {
 	struct control_env env;
@@ -32,48 +35,7 @@ struct fixture {
 	int reload_result;
 };
 
-static uid_t fake_uid = -1; /* what the kernel is made to say of clients; -1: the truth */
 static char last_log[1024];
-
-int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
-
-int
-__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
-{
-	int r = __real_getsockopt(fd, level, name, value, len);
-
-	if (r == 0 && level == SOL_SOCKET && name == SO_PEERCRED && fake_uid != (uid_t)-1)
-		((struct ucred *)value)->uid = fake_uid;
-	return r;
-}
-
-/* ---- the Nth allocation fails, of ours and of jansson's ---- */
-
-static unsigned fail_in; /* 0: none fails */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-
-static bool
-fails(void)
-{
-	return fail_in > 0 && --fail_in == 0;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
 
 static void
 on_log(enum log_level level, const char *line)
@@ -97,7 +59,7 @@ setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	fake_uid = -1;
+	client_uid = -1;
 	last_log[0] = '\0';
 	log_set_sink(on_log);
 	snprintf(f->path, sizeof(f->path), "test_control.%d", (int)getpid());
@@ -138,10 +100,10 @@ client_as(struct fixture *f, uid_t uid)
 {
 	struct test_client *c;
 
-	fake_uid = uid;
+	client_uid = uid;
 	c = client_new(f->core.loop, f->path);
 	json_decref(client_call(c, "{\"method\":\"io.rwriter.GetStatus\"}"));
-	fake_uid = -1;
+	client_uid = -1;
 	return c;
 }
 
@@ -772,30 +734,29 @@ memory_is_short(void **state)
 	struct fixture *f = *state;
 	struct test_client *c = calloc(1, sizeof(*c));
 	int fd = memory_file(10), before;
-	unsigned n = 0, failed_starts = 0, left;
+	unsigned n = 0, failed_starts = 0;
+	bool ran_short;
 
 	f->control = control_free(f->control);
 	loop_turn(f->core.loop, NSEC_PER_MSEC);
 	before = open_fds();
 	c->loop = f->core.loop;
 	c->got_fd = -1;
-	json_set_alloc_funcs(__wrap_malloc, free);
+	json_set_alloc_funcs(malloc, free); /* jansson's fail too: this malloc is wrapped */
 	do {
-		fail_in = ++n;
+		scarce_begin(++n);
 		if (control_new(&f->env, &f->control) == 0)
 			call_everything(f, c, fd);
 		else
 			failed_starts++;
-		left = fail_in;
-		fail_in = 0;
+		ran_short = scarce_end();
 		f->control = control_free(f->control);
 		loop_turn(f->core.loop, NSEC_PER_MSEC);
 		if (c->got_fd >= 0)
 			close(c->got_fd);
 		c->got_fd = -1;
 		assert_int_equal(open_fds(), before);
-	} while (left == 0);
-	json_set_alloc_funcs(malloc, free);
+	} while (ran_short);
 	assert_true(failed_starts >= 3); /* the control, its listener, its timer */
 	assert_true(n > 100);
 	close(fd);

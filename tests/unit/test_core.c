@@ -615,37 +615,17 @@ scenario(void)
 static void
 nth_operation_fails(void **state)
 {
-	unsigned failed = 0;
-
 	(void)state;
-	for (int later = 0; later < 2; later++)
-		for (unsigned n = 1;; n++) {
-			fake = FAKE_DEFAULTS;
-			fake.fail_at = n;
-			fake.fail_later = later;
-			failed += !scenario();
-			if (fake.ops < n)
-				break;
-		}
-	fake = FAKE_DEFAULTS;
-	assert_true(failed > 10);
+	assert_true(world_each_operation_fails(scenario, false) > 5);
+	assert_true(world_each_operation_fails(scenario, true) > 5);
 	assert_true(scenario());
 }
 
 static void
 nth_allocation_fails(void **state)
 {
-	unsigned failed = 0;
-
 	(void)state;
-	fake = FAKE_DEFAULTS;
-	for (world_fail_at = 1;; world_fail_at++) {
-		failed += !scenario();
-		if (world_allocations < world_fail_at)
-			break;
-	}
-	world_fail_at = 0;
-	assert_true(failed > 10);
+	assert_true(world_each_allocation_fails(scenario) > 10);
 }
 
 int

@@ -38,14 +38,6 @@ half_way(struct world *w, struct outcome *o)
 	fake.turn_bytes = 8;
 }
 
-static void
-fails_with(struct world *w, struct outcome *o, const char *text)
-{
-	WORLD_UNTIL(w, o->done);
-	assert_int_equal(o->view.state, TRANSFER_FAILED);
-	assert_string_equal(o->view.text, text);
-}
-
 /* ---- stop ---- */
 
 /* A second stop does not wait, and nothing gets another try on a fresh connection. */
@@ -60,7 +52,7 @@ stop_at_once(void **state)
 	assert_false(w->stopped_a);
 	core_stop(w->a);
 	fake.turn_bytes = 1 << 20; /* with another try it would arrive */
-	fails_with(w, &o, "was not written to the end: the daemon here stops");
+	world_fails_with(w, &o, "was not written to the end: the daemon here stops");
 	WORLD_UNTIL(w, w->stopped_a);
 	assert_int_equal(w->arrivals, 1);
 }
@@ -79,7 +71,7 @@ stop_while_dialling(void **state)
 	core_stop(w->a);
 	core_stop(w->a);
 	fake.cut = false;
-	fails_with(w, &o, "was not written to the end: the daemon here stops");
+	world_fails_with(w, &o, "was not written to the end: the daemon here stops");
 	WORLD_UNTIL(w, w->stopped_a);
 	assert_int_equal(world_connections(w->b), 0);
 }
@@ -141,7 +133,7 @@ target_drains_for_a_while(void **state)
 	half_way(w, &o);
 	began = loop_now();
 	core_stop(w->b);
-	fails_with(w, &o, "ended the connection: the daemon stops");
+	world_fails_with(w, &o, "ended the connection: the daemon stops");
 	assert_int_equal(o.view.code, RWP_E_SHUTDOWN);
 	assert_true(loop_now() - began >= 300 * NSEC_PER_MSEC);
 	WORLD_UNTIL(w, w->stopped_b);
@@ -202,7 +194,7 @@ disconnect_ends_transfers(void **state)
 	begin_on_reused(w, &o);
 	assert_int_equal(core_disconnect(w->a, "b"), 1);
 	fake.turn_bytes = 1 << 20; /* with another try it would arrive */
-	fails_with(w, &o, "was disconnected by an operator here");
+	world_fails_with(w, &o, "was disconnected by an operator here");
 	assert_int_equal(w->arrivals, 1);
 }
 
@@ -217,7 +209,7 @@ disconnect_ends_dials(void **state)
 	WORLD_UNTIL(w, fake_conn(0, 0) != NULL);
 	assert_int_equal(core_disconnect(w->a, "127.0.0.1"), 1); /* by its address */
 	fake.cut = false;
-	fails_with(w, &o, "was disconnected by an operator here");
+	world_fails_with(w, &o, "was disconnected by an operator here");
 	WORLD_UNTIL(w, world_connections(w->a) == 0);
 }
 

@@ -73,14 +73,6 @@ arrives(struct world *w, const char *peer, uint64_t size)
 }
 
 static void
-fails_with(struct world *w, struct outcome *o, const char *text)
-{
-	WORLD_UNTIL(w, o->done);
-	assert_int_equal(o->view.state, TRANSFER_FAILED);
-	assert_string_equal(o->view.text, text);
-}
-
-static void
 disconnect(struct world *w)
 {
 	core_disconnect(w->a, "b");
@@ -129,7 +121,7 @@ stream_without_result(void **state)
 	assert_false(o.done);
 	fake.cut = true;
 	shutdown(fd, SHUT_WR);
-	fails_with(w, &o, "no progress for 0.3 s");
+	world_fails_with(w, &o, "no progress for 0.3 s");
 	close(fd);
 }
 
@@ -142,7 +134,7 @@ stuck_read(void **state)
 	world_reopen(w, "[limits]\nstall = 300ms\n", NULL);
 	set(&reads_stuck, true);
 	world_begin(w, &o, "b", 1000);
-	fails_with(w, &o, "no progress for 0.3 s");
+	world_fails_with(w, &o, "no progress for 0.3 s");
 	set(&reads_stuck, false);
 	arrives(w, "b", 1000);
 }
@@ -203,7 +195,8 @@ line_invents_bytes(void **state)
 
 	world_half_way(w, &o);
 	target_lies(w, &o, 0, 1u << 30);
-	fails_with(w, &o, "broke the protocol: its line says that more has arrived than was sent");
+	world_fails_with(
+	    w, &o, "broke the protocol: its line says that more has arrived than was sent");
 	assert_true(o.view.arrived <= o.view.sent);
 }
 
@@ -215,7 +208,7 @@ line_invents_records(void **state)
 
 	world_half_way(w, &o);
 	target_lies(w, &o, 1000, 0);
-	fails_with(w, &o, "broke the protocol: its line takes back or invents records");
+	world_fails_with(w, &o, "broke the protocol: its line takes back or invents records");
 }
 
 static void
@@ -227,7 +220,7 @@ result_of_something_else(void **state)
 	world_half_way(w, &o);
 	channel_push(
 	    target_end(), &(struct rwp_record){.type = RWP_RESULT, .transfer = 1}, NULL, 0, NULL);
-	fails_with(w, &o, "broke the protocol: a result that does not match what was sent");
+	world_fails_with(w, &o, "broke the protocol: a result that does not match what was sent");
 }
 
 /* ---- damaged payload ---- */
@@ -275,7 +268,7 @@ stream_beyond_the_grant(void **state)
 	for (int i = 0; i < 16; i++) /* together one page more than granted */
 		assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
 	shutdown(fd, SHUT_WR);
-	fails_with(w, &o, "the stream is longer than the 64 KiB that were granted");
+	world_fails_with(w, &o, "the stream is longer than the 64 KiB that were granted");
 	assert_string_equal(o.view.fix, "ask for more with --size, or write a file");
 	close(fd);
 	assert_int_equal(w->arrivals, 0);

@@ -16,30 +16,10 @@
 #include "free_port.h"
 #include "hex.h"
 #include "loop/loop.h"
+#include "unit/scarce.h"
 
 #define OPS    fabric_iwarp
 #define MEMORY ((size_t)1 << 20)
-
-/* ---- allocations ---- */
-
-static unsigned allocations, fail_at;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-
-void *
-__wrap_malloc(size_t size)
-{
-	return ++allocations == fail_at ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return ++allocations == fail_at ? NULL : __real_calloc(n, size);
-}
 
 /* ---- two ends ---- */
 
@@ -52,6 +32,7 @@ struct end {
 
 static struct end ends[2]; /* active, passive */
 static bool port_down;
+static bool ran_short; /* in the last life */
 
 static struct end *
 end_of(const struct fabric_conn *c)
@@ -214,17 +195,15 @@ live_once(unsigned fail_nth)
 	struct loop *loop;
 	bool arrived;
 
-	fail_at = 0;
 	assert_int_equal(loop_new(&loop), 0);
 	port_down = false;
 	for (unsigned i = 0; i < 2; i++) {
 		ends[i] = (struct end){.memory = ends[i].memory};
 		memset(ends[i].memory, i == 0, MEMORY);
 	}
-	allocations = 0;
-	fail_at = fail_nth;
+	scarce_begin(fail_nth);
 	arrived = live(loop);
-	fail_at = 0;
+	ran_short = scarce_end();
 	loop_free(loop);
 	return arrived;
 }
@@ -241,7 +220,7 @@ every_allocation_may_fail(void **state)
 	assert_true(live_once(0));
 	do
 		failures += !live_once(++n);
-	while (allocations >= n);
+	while (ran_short);
 	assert_true(n > 15 && failures > 10);
 	for (unsigned i = 0; i < 2; i++)
 		munmap(ends[i].memory, MEMORY);

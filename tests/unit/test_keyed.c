@@ -695,25 +695,9 @@ scenario(void)
 static void
 nth_failure(void **state)
 {
-	unsigned failed = 0;
-
 	(void)state;
-	fake = FAKE_DEFAULTS;
-	for (world_fail_at = 1;; world_fail_at++) {
-		failed += !scenario();
-		if (world_allocations < world_fail_at)
-			break;
-	}
-	world_fail_at = 0;
-	for (unsigned n = 1;; n++) {
-		fake = FAKE_DEFAULTS;
-		fake.fail_at = n;
-		failed += !scenario();
-		if (fake.ops < n)
-			break;
-	}
-	fake = FAKE_DEFAULTS;
-	assert_true(failed > 20);
+	assert_true(world_each_allocation_fails(scenario) > 10);
+	assert_true(world_each_operation_fails(scenario, false) > 5);
 	assert_true(scenario());
 }
 

@@ -16,25 +16,18 @@
 
 #include "loop/loop.h"
 #include "loop/work.h"
+#include "unit/scarce.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
 
-/* ---- short of memory and threads (linked with --wrap) ---- */
+/* ---- short of threads (linked with --wrap) ---- */
 
-static unsigned calloc_fails_in, thread_fails_in; /* calls; 0: never */
+static unsigned thread_fails_in; /* calls; 0: never */
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
 int __real_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 int __wrap_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return calloc_fails_in > 0 && --calloc_fails_in == 0 ? NULL : __real_calloc(n, size);
-}
 
 int
 __wrap_pthread_create(
@@ -519,18 +512,19 @@ short_of_memory_or_threads_nothing_is_left(void **state)
 	struct loop_signal *signal = NULL;
 	struct work *work = NULL;
 
-	calloc_fails_in = 1;
+	scarce_begin(1);
 	assert_int_equal(loop_new(&loop), -ENOMEM);
-	calloc_fails_in = 1;
+	scarce_begin(1);
 	assert_int_equal(loop_io_new(*state, 0, LOOP_READ, on_readable, NULL, &io), -ENOMEM);
-	calloc_fails_in = 1;
+	scarce_begin(1);
 	assert_int_equal(loop_timer_new(*state, tell_a, NULL, &timer), -ENOMEM);
-	calloc_fails_in = 1;
+	scarce_begin(1);
 	assert_int_equal(loop_signal_new(*state, SIGUSR1, tell_a, NULL, &signal), -ENOMEM);
 	for (unsigned nth = 1; nth <= 2; nth++) {
-		calloc_fails_in = nth;
+		scarce_begin(nth);
 		assert_int_equal(work_new(*state, "test-work", 3, &work), -ENOMEM);
 	}
+	assert_true(scarce_end());
 	for (unsigned nth = 1; nth <= 3; nth++) {
 		thread_fails_in = nth;
 		assert_int_equal(work_new(*state, "test-work", 3, &work), -EAGAIN);

@@ -8,8 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -27,8 +31,6 @@ struct fixture {
 	unsigned calls, cancelled;
 };
 
-static uid_t fake_uid = -1; /* what the kernel is made to say of clients; -1: the truth */
-
 static unsigned warnings;
 
 static void
@@ -36,19 +38,6 @@ on_log(enum log_level level, const char *line)
 {
 	(void)line;
 	warnings += level <= LOG_LEVEL_WARNING;
-}
-
-int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
-
-int
-__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
-{
-	int r = __real_getsockopt(fd, level, name, value, len);
-
-	if (r == 0 && level == SOL_SOCKET && name == SO_PEERCRED && fake_uid != (uid_t)-1)
-		((struct ucred *)value)->uid = fake_uid;
-	return r;
 }
 
 /* ---- methods ---- */
@@ -138,7 +127,7 @@ setup(void **state)
 	int fd;
 
 	snprintf(f->path, sizeof(f->path), "test_varlink.%d", (int)getpid());
-	fake_uid = -1;
+	client_uid = -1;
 	warnings = 0;
 	log_set_sink(on_log);
 	assert_int_equal(loop_new(&f->loop), 0);
@@ -532,14 +521,14 @@ clients_per_uid(void **state)
 	struct fixture *f = *state;
 	struct test_client *clients[LIMIT_CONTROL_CLIENTS_PER_UID], *over, *other;
 
-	fake_uid = 1001;
+	client_uid = 1001;
 	for (int i = 0; i < LIMIT_CONTROL_CLIENTS_PER_UID; i++) {
 		clients[i] = client_new(f->loop, f->path);
 		turns(f, 1);
 	}
 	over = client_new(f->loop, f->path);
 	assert_null(client_receive(over));
-	fake_uid = 1002;
+	client_uid = 1002;
 	other = client_new(f->loop, f->path);
 	json_t *answer = client_call(other, "{\"method\":\"t.Uid\"}");
 
@@ -547,7 +536,7 @@ clients_per_uid(void **state)
 	    json_integer_value(json_object_get(json_object_get(answer, "parameters"), "uid")),
 	    1002);
 	json_decref(answer);
-	fake_uid = 1001;
+	client_uid = 1001;
 	client_free(over);
 	client_free(clients[0]);
 	turns(f, 3);

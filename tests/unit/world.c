@@ -13,40 +13,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "fake/fake.h"
+#include "unit/scarce.h"
 #include "unit/world.h"
 
 const char *world_lines_a, *world_lines_b;
 const char *world_name_b = "b", *world_allow = "any";
 bool world_two_fabrics;
-unsigned world_fail_at, world_allocations;
 
-/* ---- allocations ---- */
-
-static bool counting;
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-
-static bool
-may_allocate(void)
-{
-	return !counting ||
-	       __atomic_add_fetch(&world_allocations, 1, __ATOMIC_RELAXED) != world_fail_at;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-	return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return may_allocate() ? __real_calloc(n, size) : NULL;
-}
+static unsigned fail_at; /* which allocation, while a world is open */
+static bool ran_short;   /* it was made: the world before had so many */
 
 /* ---- fabrics ---- */
 
@@ -159,8 +134,7 @@ world_open(struct world *w)
 	memset(w, 0, sizeof(*w));
 	w->conf_a = make_conf("a", 7471, world_lines_a);
 	w->conf_b = make_conf(world_name_b, 7472, world_lines_b);
-	world_allocations = 0;
-	counting = true;
+	scarce_begin(fail_at);
 	error = loop_new(&w->loop);
 	if (error == 0)
 		error = work_new(w->loop, "test", 2, &w->work);
@@ -212,7 +186,7 @@ world_close(struct world *w)
 	w->on_arrival = NULL;
 	if (w->work != NULL)
 		world_stop(w);
-	counting = false;
+	ran_short = scarce_end();
 	work_free(w->resolve); /* as the daemon does: look-ups end before the core */
 	core_free(w->a);
 	core_free(w->b);
@@ -221,6 +195,35 @@ world_close(struct world *w)
 	conf_free(w->conf_a);
 	conf_free(w->conf_b);
 	memset(w, 0, sizeof(*w));
+}
+
+unsigned
+world_each_allocation_fails(bool (*scenario)(void))
+{
+	unsigned failed = 0;
+
+	fake = FAKE_DEFAULTS;
+	do {
+		fail_at++;
+		failed += !scenario();
+	} while (ran_short);
+	fail_at = 0;
+	return failed;
+}
+
+unsigned
+world_each_operation_fails(bool (*scenario)(void), bool later)
+{
+	unsigned failed = 0, n = 0;
+
+	do {
+		fake = FAKE_DEFAULTS;
+		fake.fail_at = ++n;
+		fake.fail_later = later;
+		failed += !scenario();
+	} while (fake.ops >= n);
+	fake = FAKE_DEFAULTS;
+	return failed;
 }
 
 void
@@ -384,6 +387,14 @@ world_half_way(struct world *w, struct outcome *o)
 	world_begin(w, o, "b", 64 << 20);
 	WORLD_UNTIL(w, o->view.state >= TRANSFER_SENDING && o->view.arrived >= 2 << 20);
 	assert_false(o->done);
+}
+
+void
+world_fails_with(struct world *w, struct outcome *o, const char *text)
+{
+	WORLD_UNTIL(w, o->done);
+	assert_int_equal(o->view.state, TRANSFER_FAILED);
+	assert_string_equal(o->view.text, text);
 }
 
 void

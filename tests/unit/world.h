@@ -49,16 +49,17 @@ extern const char *world_name_b, *world_allow;
  * fabrics 0 and 1 are a's then, 2 and 3 b's. */
 extern bool world_two_fabrics;
 
-/* The Nth allocation after world_open() has read the configurations fails; 0: none. They are
- * counted from there. (Test programs that link world.c are linked with
- * --wrap=malloc,--wrap=calloc.) */
-extern unsigned world_fail_at, world_allocations;
-
 /* Failures of the daemon's code are returned; those of the test itself end it. */
 int world_open(struct world *w);
 void world_stop(struct world *w);
 /* Also half open. Outcomes are not looked at any more: they may be gone with a failed test. */
 void world_close(struct world *w);
+
+/* Run a scenario, from its world_open() to its world_close(), again and again: each time another
+ * allocation (after the configurations are read), or another operation of the fabric, fails, the
+ * latter at once or later; until none is left that can. How many runs returned false. */
+unsigned world_each_allocation_fails(bool (*scenario)(void));
+unsigned world_each_operation_fails(bool (*scenario)(void), bool later);
 /* A core of w gets another configuration, with these lines. */
 void world_reload(struct world *w, struct core *core, const char *lines);
 
@@ -88,6 +89,8 @@ void world_begin(struct world *w, struct outcome *o, const char *peer, uint64_t 
 void world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size);
 /* Begins a long write from a to b, slowly, and returns when some of it has arrived. */
 void world_half_way(struct world *w, struct outcome *o);
+/* Waits for its end, which must be this failure. */
+void world_fails_with(struct world *w, struct outcome *o, const char *text);
 /* A file in memory with a repeatable pattern of bytes. */
 int world_file(uint64_t size);
 /* b's newest arrival is byte for byte the pattern. */
