@@ -30,6 +30,8 @@
 #define LIMIT_CONTROL_MESSAGE         (64U << 10) /* bytes of one request */
 #define LIMIT_CONTROL_OUTPUT          (16U << 20) /* unsent reply bytes before a client is dropped */
 #define LIMIT_CONTROL_DEPTH           16          /* nesting of JSON */
+#define LIMIT_HOOKS                   256         /* arrivals whose program waits for its turn */
 #define LIMIT_TRANSFERS               256         /* rwctl writes queued or running at once */
 #define LIMIT_BATCH                   128         /* files, so descriptors, of one call */
+#define LIMIT_EVENTS                  512         /* kept for those who read them */
 #define LIMIT_BATCH_RUNNING           16          /* of them at once */

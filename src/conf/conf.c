@@ -79,6 +79,16 @@ free_listen(struct conf_listen *listen)
 	free(listen);
 }
 
+static void
+free_region(struct conf_region *region)
+{
+	struct conf_argument *argument;
+
+	list_for_each (argument, &region->arguments, struct conf_argument, node)
+		free(argument);
+	free(region);
+}
+
 struct conf *
 conf_free(struct conf *conf)
 {
@@ -95,7 +105,7 @@ conf_free(struct conf *conf)
 		free(peer);
 	}
 	list_for_each (region, &conf->regions, struct conf_region, node)
-		free(region);
+		free_region(region);
 	free(conf);
 	return NULL;
 }

@@ -60,6 +60,11 @@ struct conf_peer {
 	uint8_t key[CONF_KEY_SIZE];    /* what the file holds */
 };
 
+struct conf_argument {
+	struct list node;
+	char text[LIMIT_NAME * 4];
+};
+
 struct conf_region {
 	struct list node;
 	char name[LIMIT_NAME + 1];
@@ -69,6 +74,8 @@ struct conf_region {
 	uint64_t linger_ns; /* how long the bytes stay readable when the connection has ended */
 	bool require_key;   /* only a writer that proved its key is granted one */
 	uint32_t keep;      /* regions without a connection kept at the most */
+	char program[LIMIT_NAME * 4]; /* run for each arrival; "": none */
+	struct list arguments;        /* struct conf_argument */
 };
 
 struct conf {
@@ -89,6 +96,8 @@ struct conf {
 	uint64_t stall_ns;      /* a transfer without progress fails */
 	uint64_t reconnect_ns;  /* a transfer without its connection tries again for so long */
 	uint64_t stop_ns;       /* SIGTERM waits so long for running transfers */
+	uint32_t hooks;         /* programs of regions that run at once */
+	uint64_t hook_time_ns;  /* how long one may run */
 	uint64_t retry_ns;      /* the longest pause before a listener that failed is tried again */
 
 	/* [arrival] */

@@ -61,6 +61,9 @@ static const struct conf_option REGION[] = {
 	"how many regions stay when their connection has ended"},
     {"require-key", &VALUE_BOOL, AT(require_key), "no", NULL, NULL,
 	"grant it only to writers that prove a key"},
+    {"program", &VALUE_PROGRAM, AT(program), "none", NULL, NULL, "what to run for each arrival"},
+    {"argument", &VALUE_ARGUMENTS, AT(arguments), "none", NULL, NULL,
+	"what the program is given; repeat it for several"},
     {.key = NULL},
 };
 
@@ -90,6 +93,9 @@ static const struct conf_option LIMITS[] = {
 	"how long a transfer that has lost its connection tries to get on"},
     {"stop", &VALUE_TIME, AT(stop_ns), "30s", "0", "1h",
 	"how long a stopping daemon waits for running transfers"},
+    {"hooks", &VALUE_COUNT, AT(hooks), "4", "1", "256", "programs of regions that run at once"},
+    {"hook-time", &VALUE_TIME, AT(hook_time_ns), "1min", "100ms", "1d",
+	"how long the program of a region may run"},
     {"retry", &VALUE_TIME, AT(retry_ns), "30s", "10ms", "1h",
 	"the longest pause before a failed listener is tried again"},
     {.key = NULL},

@@ -30,4 +30,5 @@ struct value_type {
 extern const struct value_type VALUE_SIZE, VALUE_TIME, VALUE_COUNT, VALUE_PORT;
 extern const struct value_type VALUE_LEVEL, VALUE_FABRIC, VALUE_BOOL, VALUE_SINK;
 extern const struct value_type VALUE_NAME, VALUE_PATH, VALUE_HOST, VALUE_DEVICE, VALUE_KEY_FILE;
+extern const struct value_type VALUE_PROGRAM, VALUE_ARGUMENTS; /* value_program.c */
 extern const struct value_type VALUE_ADDRESSES, VALUE_ALLOWS;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "control/control.h"
+#include "control/events.h"
 #include "control/methods.h"
 #include "control/socket.h"
 #include "control/varlink.h"
@@ -29,21 +30,32 @@ control_new(const struct control_env *env, struct control **ret)
 		return -ENOMEM;
 	control->env = *env;
 	control->env.path = strcpy(control->path, env->path);
-	r = control_socket_listen(env->path, &fd);
+	r = events_new(env->core, &control->env.events);
 	if (r < 0)
 		goto fail;
+	r = control_socket_listen(env->path, &fd);
+	if (r < 0)
+		goto fail_events;
 	r = varlink_new(env->loop, fd, methods_call, &control->env, &control->varlink);
 	if (r < 0) {
 		log_error("control socket %s: %s", env->path, strerror(-r));
 		unlink(env->path);
 		close(fd);
-		goto fail;
+		goto fail_events;
 	}
 	*ret = control;
 	return 0;
+fail_events:
+	events_free(control->env.events);
 fail:
 	free(control);
 	return r;
+}
+
+void
+control_event(struct control *control, const struct event_view *event)
+{
+	events_add(control->env.events, event);
 }
 
 struct control *
@@ -53,6 +65,7 @@ control_free(struct control *control)
 		return NULL;
 	unlink(control->env.path);
 	varlink_free(control->varlink);
+	events_free(control->env.events);
 	free(control);
 	return NULL;
 }

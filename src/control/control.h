@@ -6,6 +6,8 @@
 
 struct control;
 struct core;
+struct event_view;
+struct events;
 struct loop;
 
 struct control_env {
@@ -18,11 +20,14 @@ struct control_env {
 	 * in errors. */
 	int (*reload)(void *arg, char *errors, size_t size);
 	void *arg;
+	struct events *events; /* control's own: what has happened */
 };
 
 /* What env points to is borrowed until control_free(). 0, or a negative errno that has been logged.
  */
 int control_new(const struct control_env *env, struct control **ret);
+/* Something has happened: for those who read events. */
+void control_event(struct control *control, const struct event_view *event);
 /* Cuts clients off (their writes are cancelled) and removes the socket; before core_free(). Accepts
  * NULL, returns NULL. */
 struct control *control_free(struct control *control);

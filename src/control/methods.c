@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "control/batch.h"
+#include "control/events.h"
 #include "control/interface.inc"
 #include "control/methods.h"
 #include "control/report.h"
@@ -56,19 +57,50 @@ collect(json_t **list, json_t *item)
 	*list = NULL;
 }
 
+struct region_list {
+	const struct events *events;
+	json_t *list;
+};
+
 static void
 add_region(void *arg, const struct region_view *v)
 {
-	collect(arg, report_region(v));
+	struct region_list *regions = arg;
+
+	collect(&regions->list, report_region(v, events_last_hook(regions->events, v->id)));
 }
 
 static void
 list_regions(const struct control_env *env, struct varlink_call *call)
 {
+	struct region_list regions = {env->events, json_array()};
+
+	core_each_region(env->core, add_region, &regions);
+	varlink_reply(call, json_pack("{s:o}", "regions", regions.list));
+}
+
+static void
+add_transfer(void *arg, const struct transfer_view *v)
+{
+	collect(arg, report_transfer(v));
+}
+
+static void
+list_transfers(const struct control_env *env, struct varlink_call *call)
+{
 	json_t *list = json_array();
 
-	core_each_region(env->core, add_region, &list);
-	varlink_reply(call, json_pack("{s:o}", "regions", list));
+	core_each_transfer(env->core, add_transfer, &list);
+	varlink_reply(call, json_pack("{s:o}", "transfers", list));
+}
+
+static void
+read_events(const struct control_env *env, struct varlink_call *call)
+{
+	if (!call->more)
+		varlink_error(call, "org.varlink.service.ExpectedMore", json_object());
+	else if (!events_read(env->events, call))
+		bad_parameter(call, "since");
 }
 
 static void
@@ -112,11 +144,13 @@ static void
 get_status(const struct control_env *env, struct varlink_call *call)
 {
 	struct listen_lists lists = {env->conf_file, json_array(), json_array(), ""};
+	char cursor[EVENTS_CURSOR_MAX];
 	struct status_view status;
 
 	core_status(env->core, &status);
 	core_each_listen(env->core, add_listener, &lists);
-	varlink_reply(call, report_status(&status, env->version, lists.listeners, lists.notes));
+	varlink_reply(call, report_status(&status, env->version, events_cursor(env->events, cursor),
+				lists.listeners, lists.notes));
 }
 
 static void
@@ -130,7 +164,10 @@ open_region(const struct control_env *env, struct varlink_call *call)
 		which = "";
 	r = core_open_region(env->core, which, &view, &fd);
 	if (r == 0)
-		varlink_reply_fd(call, json_pack("{s:o}", "region", report_region(&view)), fd);
+		varlink_reply_fd(call,
+		    json_pack("{s:o}", "region",
+			report_region(&view, events_last_hook(env->events, view.id))),
+		    fd);
 	else if (which[0] == '\0' && (r == -ENODATA || r == -ENOENT))
 		varlink_fail(call, "io.rwriter.NoArrival", "nothing has arrived yet");
 	else if (r == -ENODATA)
@@ -296,6 +333,13 @@ static const struct method METHODS[] = {
     },
     {.name = "io.rwriter.ListRegions", .privilege = OBSERVE, .fn = list_regions},
     {.name = "io.rwriter.ListPeers", .privilege = OBSERVE, .fn = list_peers},
+    {.name = "io.rwriter.ListTransfers", .privilege = OBSERVE, .fn = list_transfers},
+    {
+	.name = "io.rwriter.Events",
+	.privilege = OBSERVE,
+	.fn = read_events,
+	.parameters = {{.name = "since", .type = TEXT, .optional = true}},
+    },
     {.name = "io.rwriter.GetStatus", .privilege = OBSERVE, .fn = get_status},
     {
 	.name = "io.rwriter.Release",

@@ -100,7 +100,7 @@ arrival(const struct arrival_view *v)
 }
 
 json_t *
-report_region(const struct region_view *v)
+report_region(const struct region_view *v, const char *last_hook)
 {
 	json_t *o = json_object();
 
@@ -121,6 +121,7 @@ report_region(const struct region_view *v)
 	o = set(o, "receiveCompletions", number(v->receive_completions));
 	o = set(o, "grantedAt", time_of(v->granted_at));
 	o = set(o, "lastArrival", v->has_arrival ? arrival(&v->last) : json_null());
+	o = set(o, "lastHook", report_text(last_hook));
 	return o;
 }
 
@@ -196,6 +197,45 @@ report_transfer(const struct transfer_view *v)
 	return o;
 }
 
+static const char *const EVENT_WORDS[] = {
+    [EVENT_CONNECTED] = "connected",
+    [EVENT_GRANTED] = "granted",
+    [EVENT_ARRIVAL] = "arrival",
+    [EVENT_STORED] = "stored",
+    [EVENT_FAILED] = "failed",
+    [EVENT_REFUSED] = "refused",
+    [EVENT_DISCONNECTED] = "disconnected",
+    [EVENT_HOOK] = "hook",
+};
+
+json_t *
+report_event(const struct event_view *v, const char *cursor)
+{
+	const struct arrival_view *a = v->arrival;
+	bool whole = a != NULL && (v->kind == EVENT_ARRIVAL || v->kind == EVENT_STORED);
+
+	json_t *o = json_object();
+
+	o = set(o, "event", json_string(EVENT_WORDS[v->kind]));
+	o = set(o, "time", time_of(v->at));
+	o = set(o, "cursor", json_string(cursor));
+	o = set(o, "direction", report_text(v->direction));
+	o = set(o, "peer", report_text(v->peer));
+	o = set(o, "address", report_text(v->address));
+	o = set(o, "fabric", report_text(v->fabric));
+	o = set(o, "device", report_text(v->device));
+	o = set(o, "region", report_text(v->region));
+	o = set(o, "regionId", v->region_id == 0 ? json_null() : number(v->region_id));
+	o = set(o, "transferId", v->transfer_id == 0 ? json_null() : number(v->transfer_id));
+	o = set(o, "name", report_text(a != NULL ? a->name : ""));
+	o = set(o, "path", report_text(v->path));
+	o = set(o, "length", whole ? number(a->length) : json_null());
+	o = set(o, "crc32c", whole ? checksum(a->crc32c) : json_null());
+	o = set(o, "code", code_word(v->code));
+	o = set(o, "text", report_text(v->text));
+	return o;
+}
+
 static json_t *
 boot_id(const uint8_t id[8])
 {
@@ -217,7 +257,8 @@ static const char *const REFUSED_WORDS[] = {
 };
 
 json_t *
-report_status(const struct status_view *v, const char *version, json_t *listeners, json_t *notes)
+report_status(const struct status_view *v, const char *version, const char *cursor,
+    json_t *listeners, json_t *notes)
 {
 	json_t *o = json_object();
 
@@ -225,6 +266,7 @@ report_status(const struct status_view *v, const char *version, json_t *listener
 	o = set(o, "version", json_string(version));
 	o = set(o, "state", json_string(v->stopping ? "stopping" : "ready"));
 	o = set(o, "bootId", boot_id(v->boot_id));
+	o = set(o, "cursor", json_string(cursor));
 	o = set(o, "upNs", number(v->up_ns));
 	o = set(o, "memoryUsed", number(v->memory_used));
 	o = set(o, "memoryLimit", number(v->memory_limit));

@@ -315,6 +315,8 @@ client_ready(void *arg, unsigned events)
 		return;
 	if (events & LOOP_WRITE)
 		flush(c);
+	if (events & LOOP_WRITE && outbox_empty(&c->out) && c->call.drained != NULL)
+		c->call.drained(c->call.arg);
 	if (events & LOOP_CLOSED)
 		end_client(c, "closed the connection");
 	if (!(events & LOOP_READ))

@@ -31,6 +31,8 @@ struct varlink_call {
 	/* A handler that returns before the call is answered sets these. The client has gone:
 	 * nobody waits for an answer any more, and the call is over on return. */
 	void (*cancelled)(void *arg);
+	/* May be set too: the client has read all of its answers, and is congested no more. */
+	void (*drained)(void *arg);
 	void *arg;
 };
 

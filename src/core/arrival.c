@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/arrival.h"
+#include "core/event.h"
 #include "core/priv.h"
 #include "core/region.h"
 #include "core/sink.h"
@@ -230,6 +231,7 @@ fail(struct arrival *a, unsigned code, const struct rwp_deny *why)
 		snprintf(a->fail_why.text, sizeof(a->fail_why.text), "%s", rwp_code_text(code));
 	log_warning("region %u: %s from %s: %s", a->region->id, a->view.name, a->region->peer,
 	    a->fail_why.text);
+	event_arrival_failed(a);
 	drop(a, is_worth_keeping(a));
 }
 

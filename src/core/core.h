@@ -77,6 +77,9 @@ void core_status(const struct core *core, struct status_view *ret);
 void core_each_region(
     struct core *core, void (*fn)(void *arg, const struct region_view *v), void *arg);
 void core_each_peer(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);
+/* In order of id: the oldest first. */
+void core_each_transfer(
+    struct core *core, void (*fn)(void *arg, const struct transfer_view *v), void *arg);
 void core_each_listen(
     struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg);
 

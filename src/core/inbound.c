@@ -14,6 +14,7 @@
 #include "core/admission.h"
 #include "core/arrival.h"
 #include "core/channel.h"
+#include "core/event.h"
 #include "core/hello.h"
 #include "core/inbound.h"
 #include "core/listener.h"
@@ -131,6 +132,7 @@ inbound_end(struct inbound *in, unsigned code, const char *text)
 	if (in->state >= INBOUND_ENDING)
 		return;
 	log_info("connection from %s: ended: %s", in->peer, text);
+	event_inbound(in, EVENT_DISCONNECTED, code, text);
 	/* Otherwise the writer hears why before its writes fail (protocol rule 11). */
 	if (in->region != NULL && (code == RWP_E_RELEASED || code == RWP_E_PROTOCOL))
 		region_revoke(in->region);
@@ -157,6 +159,7 @@ deny(struct inbound *in, struct rwp_deny *why)
 	log_warning("connection from %s (%s): denied: %s%s%s", in->peer, in->hello.writer,
 	    why->text, why->fix[0] != '\0' ? "; " : "", why->fix);
 	refusal_tally(in->core, REFUSED_OTHER);
+	event_inbound(in, EVENT_REFUSED, why->code, why->text);
 	say_deny(in, why);
 }
 
@@ -228,6 +231,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 		return;
 	}
 	set_state(in, INBOUND_GRANTING);
+	event_inbound(in, EVENT_CONNECTED, 0, NULL);
 }
 
 /* In a ring, even a piece for which the writer has to skip to the start finds its room. */
@@ -303,6 +307,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	in->channel.line.grant = in->generation;
 	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
 	set_state(in, INBOUND_OPEN);
+	event_inbound(in, EVENT_GRANTED, 0, NULL);
 	log_info("region %u: %llu bytes granted to %s (%s) on %s %s", in->region->id,
 	    (unsigned long long)in->region->size, in->peer, in->hello.writer, in->info.fabric,
 	    in->info.device);
@@ -520,10 +525,12 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 {
 	struct inbound *in = inbound_of(ch);
 
-	if (in->state < INBOUND_ENDING)
+	if (in->state < INBOUND_ENDING) {
 		log_info("connection from %s: closed: %s%s%s", in->peer,
 		    fabric_cause_name(event->cause), event->detail != NULL ? ": " : "",
 		    event->detail != NULL ? event->detail : "");
+		event_inbound(in, EVENT_DISCONNECTED, 0, fabric_cause_name(event->cause));
+	}
 	set_state(in, INBOUND_CLOSED);
 	ch->conn->fabric->ops->describe(ch->conn, &in->info);
 	if (in->arrival.channel != NULL)

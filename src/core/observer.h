@@ -12,6 +12,9 @@ struct observer {
 	void (*changed)(void *arg);
 	/* A verified arrival. */
 	void (*arrived)(void *arg, const struct region_view *region);
+	/* Something has happened; this may come from inside a call into the core, and must not call
+	 * into it. */
+	void (*event)(void *arg, const struct event_view *event);
 	/* core_stop() is done: core_free() may be called. */
 	void (*stopped)(void *arg);
 };

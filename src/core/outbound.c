@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "core/channel.h"
 #include "core/dial.h"
+#include "core/event.h"
 #include "core/failure.h"
 #include "core/greeting.h"
 #include "core/outbound.h"
@@ -74,8 +75,10 @@ end_now(struct outbound *ob, const struct failure *why)
 	if (ob->state >= OUTBOUND_ENDING)
 		return;
 	log_debug("connection to %s: ends: %s", peer_name(ob->peer), why->text);
-	if (ob->state == OUTBOUND_OPEN)
+	if (ob->state == OUTBOUND_OPEN) {
 		push_bye(ob);
+		event_outbound(ob, EVENT_DISCONNECTED, why->code, why->text);
+	}
 	set_state(ob, OUTBOUND_ENDING);
 	channel_end(&ob->channel);
 }
@@ -406,6 +409,7 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 		return;
 	}
 	set_state(ob, OUTBOUND_OPEN);
+	event_outbound(ob, EVENT_CONNECTED, 0, NULL);
 	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
 	channel_beat(
 	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/event.h"
 #include "core/priv.h"
 #include "core/refusal.h"
 #include "core/suspects.h"
@@ -108,6 +109,7 @@ void
 refusal_note(struct core *core, const struct sockaddr *from, const struct refusal *r)
 {
 	note(core->refusals, from, r);
+	event_refused(core, from, r->code, r->log[0] != '\0' ? r->log : r->text);
 }
 
 void
@@ -191,6 +193,8 @@ refusal_reject(struct core *core, struct fabric_conn *conn, const struct fabric_
 	uint64_t wait = note(core->refusals, (const struct sockaddr *)&info->remote, r);
 	uint8_t data[sizeof(reject)];
 
+	event_refused(core, (const struct sockaddr *)&info->remote, r->code,
+	    r->log[0] != '\0' ? r->log : r->text);
 	memcpy(reject.text, r->text, reject.text_len);
 	rwp_reject_encode(&reject, data);
 	core->orphans++;

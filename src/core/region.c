@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "core/event.h"
 #include "core/inbound.h"
 #include "core/priv.h"
 #include "core/region.h"
@@ -143,6 +144,7 @@ region_arrived(struct region *region, const struct arrival_view *arrival)
 	region_view(region, &view);
 	if (region->core->observer.arrived != NULL)
 		region->core->observer.arrived(region->core->observer.arg, &view);
+	event_arrived(region);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "core/dial.h"
+#include "core/event.h"
 #include "core/failure.h"
 #include "core/outbound.h"
 #include "core/peer.h"
@@ -500,6 +501,7 @@ finish(struct transfer *t, enum transfer_state state)
 	t->view.duration_ns = loop_now() - t->started;
 	t->view.sending_ns = t->sending_since != 0 ? loop_now() - t->sending_since : 0;
 	set_state(t, state);
+	event_transfer(t);
 }
 
 void
@@ -573,4 +575,16 @@ transfer_describe(const struct transfer *t, struct rwp_begin *ret)
 		return;
 	ret->mode = source_mode(t->source);
 	ret->mtime_ns = source_mtime(t->source);
+}
+
+void
+core_each_transfer(
+    struct core *core, void (*fn)(void *arg, const struct transfer_view *v), void *arg)
+{
+	struct transfer *t;
+
+	list_for_each (t, &core->transfers, struct transfer, node) {
+		t->view.duration_ns = loop_now() - t->started;
+		fn(arg, &t->view);
+	}
 }

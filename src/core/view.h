@@ -20,6 +20,33 @@ struct arrival_view {
 	uint64_t at;
 };
 
+enum event_kind {
+	EVENT_CONNECTED,    /* and admitted */
+	EVENT_GRANTED,      /* a region, to the peer */
+	EVENT_ARRIVAL,      /* verified in memory: here ("in"), or there ("out") */
+	EVENT_STORED,       /* on stable storage */
+	EVENT_FAILED,       /* a write, either way */
+	EVENT_REFUSED,      /* a connection from a stranger or a peer; or our write, by the peer */
+	EVENT_DISCONNECTED, /* what was connected */
+	EVENT_HOOK,         /* a program has ended: daemon/hook.c */
+};
+
+struct event_view {
+	enum event_kind kind;
+	uint64_t at;
+	const char *direction; /* "in", "out" */
+	const char *peer;      /* configured name, or address; of our write: as it was named */
+	const char *address;   /* "" while not known, as fabric and device */
+	const char *fabric, *device;
+	const char *region;                 /* its section, or the word that was asked for */
+	uint32_t region_id;                 /* 0: none */
+	uint32_t transfer_id;               /* of our write; else 0 */
+	const char *path;                   /* where that is stored; "": nowhere here */
+	const struct arrival_view *arrival; /* what was written, or NULL */
+	unsigned code;                      /* enum rwp_code, 0: none */
+	const char *text;                   /* why; "" where there is nothing to say */
+};
+
 struct region_view {
 	uint32_t id;
 	char region[LIMIT_NAME + 1];       /* section it was granted from */

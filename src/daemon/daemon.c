@@ -18,6 +18,7 @@
 #include "control/control.h"
 #include "core/core.h"
 #include "daemon/daemon.h"
+#include "daemon/hook.h"
 #include "daemon/service.h"
 #include "loop/loop.h"
 #include "loop/work.h"
@@ -36,6 +37,7 @@ struct daemon {
 	struct service *service;
 	struct core *core;
 	struct control *control;
+	struct hooks *hooks;
 	struct loop_signal *sigterm, *sigint, *sighup;
 };
 
@@ -123,6 +125,26 @@ on_arrived(void *arg, const struct region_view *v)
 }
 
 static void
+on_event(void *arg, const struct event_view *event)
+{
+	struct daemon *d = arg;
+
+	if (d->control != NULL) /* which starts last and ends first */
+		control_event(d->control, event);
+	hooks_event(d->hooks, d->conf, event);
+}
+
+/* A program has ended. */
+static void
+on_hook(void *arg, const struct event_view *event)
+{
+	struct daemon *d = arg;
+
+	if (d->control != NULL)
+		control_event(d->control, event);
+}
+
+static void
 on_stopped(void *arg)
 {
 	struct daemon *d = arg;
@@ -159,6 +181,18 @@ check_memlock(const struct conf *conf)
 	    text_human_size(have, limit.rlim_cur), text_human_size(want, conf->pinned_memory));
 }
 
+/* As many descriptors as the system lets us have: each write and each connection holds some. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int
 start_signals(struct daemon *d)
 {
@@ -182,8 +216,11 @@ start_core(struct daemon *d)
 	    .spool = d->spool,
 	    .resolve = d->resolve,
 	    .fabrics = d->fabrics};
-	struct observer observer = {
-	    .arg = d, .changed = on_changed, .arrived = on_arrived, .stopped = on_stopped};
+	struct observer observer = {.arg = d,
+	    .changed = on_changed,
+	    .arrived = on_arrived,
+	    .event = on_event,
+	    .stopped = on_stopped};
 
 	return core_new(&env, d->conf, &observer, &d->core);
 }
@@ -223,6 +260,8 @@ start(struct daemon *d)
 	if (error == 0)
 		error = service_new(d->loop, &d->service);
 	if (error == 0)
+		error = hooks_new(d->loop, on_hook, d, &d->hooks);
+	if (error == 0)
 		error = start_core(d);
 	if (error == 0)
 		error = start_control(d); /* after the core, which it shows */
@@ -232,7 +271,7 @@ start(struct daemon *d)
 static void
 finish(struct daemon *d)
 {
-	control_free(d->control); /* its writes hold transfers of the core */
+	d->control = control_free(d->control); /* its writes hold transfers of the core */
 	/* Jobs come back to the core: their threads end before it. */
 	if (d->source != NULL)
 		work_free(d->source);
@@ -242,6 +281,7 @@ finish(struct daemon *d)
 	core_free(d->core);
 	if (d->store != NULL)
 		work_free(d->store);
+	hooks_free(d->hooks);
 	service_free(d->service);
 	loop_signal_free(d->sigterm);
 	loop_signal_free(d->sigint);
@@ -262,6 +302,7 @@ run(struct daemon *d)
 		return EXIT_FAILURE;
 	}
 	check_memlock(d->conf);
+	raise_descriptors();
 	error = start(d);
 	if (error == 0) {
 		log_info("rwriterd %s \"%s\" is ready, control socket %s, CRC32C by %s",

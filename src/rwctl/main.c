@@ -30,6 +30,9 @@ static const struct command {
 	cmd_write},
     {"dump-region", "[ID|PEER]", "show or copy the newest arrival here", 0, 1, cmd_dump_region},
     {"regions", "", "list the memory granted to peers", 0, 0, cmd_regions},
+    {"transfers", "", "list the writes that are under way", 0, 0, cmd_transfers},
+    {"events", "", "print what happens, a line of JSON each", 0, 0, cmd_events},
+    {"wait-arrival", "", "wait until something has arrived here", 0, 0, cmd_wait_arrival},
     {"release", "ID", "end a region and give its memory back", 1, 1, cmd_release},
     {"peers", "", "list connections and configured peers", 0, 0, cmd_peers},
     {"disconnect", "PEER", "end all connections with PEER", 1, 1, cmd_disconnect},
@@ -45,17 +48,19 @@ enum option_type { FLAG, WORD, SIZE, TIME };
 
 static const struct option_def {
 	const char *name;
-	char letter;         /* 0: none */
-	const char *command; /* that it is for; NULL: any */
+	char letter;          /* 0: none */
+	const char *commands; /* that it is for; NULL: any */
 	enum option_type type;
 	size_t offset; /* in struct options */
 	const char *argument, *help;
 } OPTIONS[] = {
-    {"region", 0, "write", WORD, offsetof(struct options, region), "NAME",
-	"the region there (default)"},
-    {"name", 0, "write", WORD, offsetof(struct options, name), "NAME",
-	"the file's name there (its own)"},
-    {"timeout", 0, "write", TIME, offsetof(struct options, timeout_ns), "TIME",
+    {"region", 0, "write wait-arrival", WORD, offsetof(struct options, region), "NAME",
+	"the region (write: default)"},
+    {"name", 0, "write wait-arrival", WORD, offsetof(struct options, name), "NAME",
+	"the file's name there (write: its own)"},
+    {"since", 0, "events wait-arrival", WORD, offsetof(struct options, since), "CURSOR",
+	"begin with what followed CURSOR, or with \"start\""},
+    {"timeout", 0, "write wait-arrival", TIME, offsetof(struct options, timeout_ns), "TIME",
 	"give up after TIME, as 10s"},
     {"size", 0, "write", SIZE, offsetof(struct options, size), "SIZE",
 	"room to ask for, of a stream, as 64M"},
@@ -115,8 +120,17 @@ advise(const char *fmt, ...)
 static bool
 option_is_for(const struct option_def *def, const struct command *command)
 {
-	return def->command == NULL ||
-	       (command != NULL && strcmp(def->command, command->name) == 0);
+	size_t len = command != NULL ? strlen(command->name) : 0;
+	const char *word = def->commands;
+
+	while (word != NULL && len > 0) {
+		size_t n = strcspn(word, " ");
+
+		if (n == len && strncmp(word, command->name, n) == 0)
+			return true;
+		word = word[n] != '\0' ? word + n + 1 : NULL;
+	}
+	return def->commands == NULL;
 }
 
 static void

@@ -18,10 +18,10 @@ struct options {
 	const char *socket; /* NULL: the usual places */
 	bool json;
 	bool help, version;
-	const char *region, *name; /* of write; NULL: not given */
+	const char *region, *name; /* NULL: not given, like all that follow */
 	uint64_t timeout_ns, size; /* 0: not given */
 	bool quiet, preserve, discard;
-	const char *files_from;
+	const char *files_from, *since;
 	bool all; /* of dump-region */
 	const char *output;
 };
@@ -36,6 +36,9 @@ int cmd_dump_region(const struct options *o, char **args);
 int cmd_regions(const struct options *o, char **args);
 int cmd_release(const struct options *o, char **args);
 int cmd_status(const struct options *o, char **args);
+int cmd_transfers(const struct options *o, char **args);
+int cmd_events(const struct options *o, char **args);
+int cmd_wait_arrival(const struct options *o, char **args);
 int cmd_peers(const struct options *o, char **args);
 int cmd_disconnect(const struct options *o, char **args);
 int cmd_reload(const struct options *o, char **args);

@@ -226,6 +226,28 @@ core_each_peer(struct core *core, void (*fn)(void *arg, const struct peer_view *
 }
 
 void
+core_each_transfer(
+    struct core *core, void (*fn)(void *arg, const struct transfer_view *v), void *arg)
+{
+	struct transfer_view v = {
+	    .id = 7,
+	    .state = TRANSFER_RECONNECTING,
+	    .peer = "b",
+	    .name = "model.bin",
+	    .length = 640 << 20,
+	    .sent = 456 << 20,
+	    .reconnects = 2,
+	    .duration_ns = 3 * NSEC_PER_SEC,
+	    .fabric = "verbs",
+	    .device = "mlx5_0",
+	    .text = "the connection was lost",
+	};
+
+	(void)core;
+	fn(arg, &v);
+}
+
+void
 core_each_listen(struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg)
 {
 	for (unsigned i = 0; i < core->n_listens; i++)

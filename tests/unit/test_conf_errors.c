@@ -66,7 +66,7 @@ lines_that_are_wrong(void **state)
 				    "are name, control, log-level\n"},
 	    {"[region a]\nspool = /x",
 		"x.conf:2: [region a] \"spool\" is no key of this section; "
-		"there are sink, size, max-size, linger, keep, require-key\n"},
+		"there are sink, size, max-size, linger, keep, require-key, program, argument\n"},
 	    {"[rwriter]\nname =", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
 				  ", or %H, the name of the host; for example: name = %H\n"},
 	    {"[rwriter]\nname = ; a", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
@@ -265,7 +265,7 @@ all_mistakes_are_told(void **state)
 	    "example: dead = 5s\n"
 	    "x.conf:6: [limits] \"foo\" is no key of this section; there are connections, "
 	    "unproven, pinned-memory, beat, "
-	    "dead, hello, setup, idle, stall, reconnect, stop, retry\n"
+	    "dead, hello, setup, idle, stall, reconnect, stop, hooks, hook-time, retry\n"
 	    "x.conf:7: [peer b] address: is missing; takes a host name or an address, without a "
 	    "port\n");
 }

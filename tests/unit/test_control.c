@@ -146,12 +146,12 @@ regions(void **state)
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "regions");
 	json_t *expected = json_pack(
 	    "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:s, s:s, s:i, s:i, "
-	    "s:i, s:i, s:s, s:{s:s, s:i, s:s, s:s}}",
+	    "s:i, s:i, s:s, s:{s:s, s:i, s:s, s:s}, s:n}",
 	    "id", 4, "region", "default", "peer", "c", "claimedName", "a", "address", "10.0.0.4",
 	    "fabric", "verbs", "device", "mlx5_0", "keyed", 0, "fabricWhy", "state", "granted",
 	    "sink", "memory", "size", 4096, "arrivals", 1, "bytes", 17, "receiveCompletions", 0,
 	    "grantedAt", "2025-11-29T16:54:40.123Z", "lastArrival", "name", "hello.txt", "length",
-	    17, "crc32c", "9b6a4ff3", "time", "2025-11-29T16:54:40.123Z");
+	    17, "crc32c", "9b6a4ff3", "time", "2025-11-29T16:54:40.123Z", "lastHook");
 	char crc[9];
 
 	snprintf(crc, sizeof(crc), "%08x", crc32c(0, "Hello RDMA Write!", 17));
@@ -573,7 +573,8 @@ static void
 described_methods_exist(void **state)
 {
 	static const char *const METHODS[] = {"Write(", "WriteBatch(", "OpenRegion(",
-	    "ListRegions(", "ListPeers(", "GetStatus(", "Release(", "Disconnect(", "Reload("};
+	    "ListRegions(", "ListPeers(", "ListTransfers(", "Events(", "GetStatus(", "Release(",
+	    "Disconnect(", "Reload("};
 	struct fixture *f = *state;
 	json_t *answer =
 	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
@@ -616,8 +617,8 @@ assert_described(const char *text, json_t *value)
 static void
 answers_are_described(void **state)
 {
-	static const char *const CALLS[] = {
-	    "io.rwriter.ListRegions", "io.rwriter.ListPeers", "io.rwriter.GetStatus"};
+	static const char *const CALLS[] = {"io.rwriter.ListRegions", "io.rwriter.ListPeers",
+	    "io.rwriter.ListTransfers", "io.rwriter.GetStatus"};
 	struct fixture *f = *state;
 	int fd = memory_file(1);
 	json_t *described =
