@@ -134,7 +134,9 @@ static void
 on_deadline(void *arg)
 {
 	struct transfer *t = arg;
-	struct failure why = failure_make(0, "not done within the time given");
+	bool lost = t->view.state == TRANSFER_RECONNECTING;
+	struct failure why =
+	    failure_make(0, "not done within the time given%s%s", lost ? ": " : "", t->view.text);
 
 	why.state = TRANSFER_DEADLINE;
 	transfer_fail(t, &why);

@@ -242,6 +242,152 @@ short_files_follow(void **state)
 	}
 }
 
+/* ---- connections that are lost ---- */
+
+/* Far enough on its way that some of it has arrived; its connection. */
+static struct fabric_conn *
+some_arrives(struct world *w, struct outcome *o, uint64_t bytes)
+{
+	WORLD_UNTIL(w, o->view.state == TRANSFER_SENDING && o->view.arrived >= bytes);
+	assert_false(o->done);
+	return outbound_of(o)->channel.conn;
+}
+
+static void
+lost_and_made_again(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+
+	fake.turn_bytes = 32 << 10;
+	world_begin(w, &o, "b", 16 * MIB);
+	fake_break(some_arrives(w, &o, 2 * MIB), FABRIC_CAUSE_PEER);
+	WORLD_UNTIL(w, o.view.state == TRANSFER_RECONNECTING);
+	assert_string_equal(o.view.text, "the connection broke: peer: fake");
+	fake.turn_bytes = 1 << 20;
+	WORLD_UNTIL(w, o.done);
+	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
+	assert_string_equal(o.view.text, "");
+	assert_int_equal(o.view.reconnects, 1);
+	assert_true(o.view.sent_again >= 2 * MIB); /* in memory nothing can be resumed */
+	world_check(w, 16 * MIB);
+}
+
+/* Those that await their results are given back too. */
+static void
+followers_are_given_back(void **state)
+{
+	static struct outcome o[40];
+	struct world *w = *state;
+
+	world_reopen(w, NULL, RING);
+	begin(w, &o[0], 10);
+	arrives(w, &o[0], 10);
+	for (unsigned i = 0; i < 40; i++)
+		begin(w, &o[i], 50000 + i);
+	WORLD_UNTIL(w, o[2].view.state == TRANSFER_CONFIRMING);
+	fake_break(outbound_of(&o[2])->channel.conn, FABRIC_CAUSE_TIMEOUT);
+	for (unsigned i = 0; i < 40; i++)
+		arrives(w, &o[i], 50000 + i);
+	assert_true(o[2].view.reconnects == 1);
+}
+
+static void
+gives_up(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	uint64_t began;
+
+	world_reopen(w, "[limits]\nreconnect = 400ms\n", NULL);
+	world_half_way(w, &o);
+	core_stop(w->b);
+	core_stop(w->b);
+	began = loop_now();
+	WORLD_UNTIL(w, o.done);
+	assert_int_equal(o.view.state, TRANSFER_FAILED);
+	assert_non_null(strstr(o.view.text, "nobody listens there; tried for "));
+	assert_true(loop_now() - began >= 400 * NSEC_PER_MSEC);
+}
+
+/* The caller's time is not prolonged, and what was wrong last is told. */
+static void
+deadline_while_reconnecting(void **state)
+{
+	struct write_request r = {.peer = "b", .name = "file", .timeout_ns = 2 * NSEC_PER_SEC};
+	struct world *w = *state;
+	struct outcome o;
+
+	fake.turn_bytes = 8 << 10;
+	r.fd = world_file(64 * MIB);
+	assert_int_equal(world_write_request(w, &o, r), 0);
+	close(r.fd);
+	some_arrives(w, &o, 1);
+	core_stop(w->b);
+	core_stop(w->b);
+	WORLD_UNTIL(w, o.done);
+	assert_int_equal(o.view.state, TRANSFER_DEADLINE);
+	assert_string_equal(o.view.text, "not done within the time given: nobody listens there");
+}
+
+/* ---- streams that lose their connection ---- */
+
+static int
+stream_of(struct world *w, struct outcome *o, const uint8_t *bytes, size_t len)
+{
+	size_t sent = 0;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	begin_fd(w, o, "ring", fds[1]);
+	while (sent < len) {
+		ssize_t n = send(fds[0], bytes + sent, len - sent, MSG_NOSIGNAL);
+
+		sent += n > 0 ? n : 0;
+		loop_turn(w->loop, NSEC_PER_MSEC);
+	}
+	return fds[0];
+}
+
+static void
+short_stream_is_repeated(void **state)
+{
+	static uint8_t bytes[5 << 20];
+	struct world *w = *state;
+	struct outcome o;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = i >> 3 ^ i >> 11;
+	world_reopen(w, NULL, RING);
+	fd = stream_of(w, &o, bytes, sizeof(bytes));
+	fake_break(some_arrives(w, &o, 2 * MIB), FABRIC_CAUSE_PEER);
+	WORLD_UNTIL(w, o.view.state == TRANSFER_RECONNECTING);
+	shutdown(fd, SHUT_WR);
+	WORLD_UNTIL(w, o.done);
+	close(fd);
+	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
+	assert_int_equal(o.view.length, sizeof(bytes));
+	assert_int_equal(o.view.crc32c, crc32c(0, bytes, sizeof(bytes)));
+}
+
+static void
+long_stream_is_not(void **state)
+{
+	static uint8_t bytes[12 << 20];
+	struct world *w = *state;
+	struct outcome o;
+	int fd;
+
+	world_reopen(w, NULL, RING);
+	fd = stream_of(w, &o, bytes, sizeof(bytes));
+	fake_break(some_arrives(w, &o, 9 * MIB), FABRIC_CAUSE_PEER);
+	WORLD_UNTIL(w, o.done);
+	close(fd);
+	assert_int_equal(o.view.state, TRANSFER_FAILED);
+	assert_non_null(strstr(o.view.text, "cannot be read again here"));
+}
+
 int
 main(void)
 {
@@ -252,6 +398,12 @@ main(void)
 	    TEST(holes_cost_nothing),
 	    TEST(holes_in_memory),
 	    TEST(short_files_follow),
+	    TEST(lost_and_made_again),
+	    TEST(followers_are_given_back),
+	    TEST(gives_up),
+	    TEST(deadline_while_reconnecting),
+	    TEST(short_stream_is_repeated),
+	    TEST(long_stream_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
