@@ -70,11 +70,12 @@ settle_ring(struct loader *l, const struct conf_section *section, void *object)
 static const struct order {
 	const char *low_section, *low, *high_section, *high;
 	unsigned times;
+	const char *times_key; /* or as this option of the low section says */
 } ORDERS[] = {
-    {"region", "size", "region", "max-size", 1},
-    {"region", "max-size", "limits", "pinned-memory", 1},
-    {"limits", "beat", "limits", "dead", 2},
-    {"arrival", "interval-min", "arrival", "interval-max", 1},
+    {"region", "size", "region", "max-size", 1, NULL},
+    {"region", "max-size", "limits", "pinned-memory", 1, "buffers"},
+    {"limits", "beat", "limits", "dead", 2, NULL},
+    {"arrival", "interval-min", "arrival", "interval-max", 1, NULL},
 };
 
 static bool
@@ -94,17 +95,22 @@ check_order(
 	const struct conf_option *high = option_find(high_section, order->high);
 	void *high_object = high_section == section ? object : l->conf;
 	uint64_t least = option_number(low, object), most = option_number(high, high_object);
+	const struct conf_option *many =
+	    order->times_key != NULL ? option_find(section, order->times_key) : NULL;
+	uint64_t times = many != NULL ? option_number(many, object) : order->times;
 	char least_text[VALUE_NUMBER_MAX], most_text[VALUE_NUMBER_MAX];
 
-	if (is_bad(l, object, low) || is_bad(l, high_object, high) || least * order->times <= most)
+	if (is_bad(l, object, low) || is_bad(l, high_object, high) || least * times <= most)
 		return;
 	loader_point_at(l, high_section, high_object, high, NULL);
+	if (many != NULL && loader_find_place(l, object, many, NULL) != NULL)
+		loader_point_at(l, section, object, many, NULL);
 	if (loader_find_place(l, object, low, NULL) != NULL)
 		loader_point_at(l, section, object, low, NULL);
 	l->section = section;
 	l->object = object;
 	loader_complain(l, low->key, "%s%s is more than %s = %s; raise %s or lower %s",
-	    order->times == 2 ? "twice " : "", low->type->write(least_text, least), high->key,
+	    times == 2 ? "twice " : "", low->type->write(least_text, least), high->key,
 	    high->type->write(most_text, most), high->key, low->key);
 }
 
@@ -142,6 +148,17 @@ check_listen(struct loader *l, const struct conf_section *section, void *object)
 		    "\"%s\" is neither an address nor a [peer]; correct it or add [peer %s]",
 		    allow->peer, allow->peer);
 	}
+}
+
+static void
+check_region(struct loader *l, const struct conf_section *section, void *object)
+{
+	const struct conf_region *region = object;
+
+	if (region->buffers == 1 || region->sink == CONF_SINK_MEMORY)
+		return;
+	loader_point_at(l, section, object, option_find(section, "buffers"), NULL);
+	loader_complain(l, "buffers", "is for sink = memory, where bytes stay; remove one of both");
 }
 
 /* A peer called "any" or "10.0.0.1" could not be told from what allow takes besides. */
@@ -225,6 +242,7 @@ complete(struct loader *l)
 	for (const struct conf_section *s = OPTION_SECTIONS; s->word != NULL; s++)
 		visit_objects(l, s, check_orders);
 	visit_objects(l, option_section("listen"), check_listen);
+	visit_objects(l, option_section("region"), check_region);
 	visit_objects(l, option_section("peer"), check_peer);
 	visit_objects(l, option_section("peer"), read_key);
 	if (l->result == 0)

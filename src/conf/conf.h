@@ -72,6 +72,7 @@ struct conf_region {
 	uint64_t size;      /* bytes granted at the least; those of a ring */
 	uint64_t max_size;  /* bytes granted at the most */
 	uint64_t linger_ns; /* how long the bytes stay readable when the connection has ended */
+	uint32_t buffers;   /* that arrivals take in turns, each of the size granted */
 	bool require_key;   /* only a writer that proved its key is granted one */
 	uint32_t keep;      /* regions without a connection kept at the most */
 	char program[LIMIT_NAME * 4]; /* run for each arrival; "": none */

@@ -55,6 +55,8 @@ static const struct conf_option REGION[] = {
     {"size", &VALUE_SIZE, AT(size), "4M", "4K", "1T", "the least memory granted to a connection"},
     {"max-size", &VALUE_SIZE, AT(max_size), "1G", "4K", "1T",
 	"the most memory granted to a connection"},
+    {"buffers", &VALUE_COUNT, AT(buffers), "1", "1", "2",
+	"2: the last arrival stays whole until the next is verified"},
     {"linger", &VALUE_TIME, AT(linger_ns), "1h", "0", "365d",
 	"how long the bytes stay when the connection has ended"},
     {"keep", &VALUE_COUNT, AT(keep), "16", "0", "65536",

@@ -93,6 +93,7 @@ arrival(const struct arrival_view *v)
 	json_t *o = json_object();
 
 	o = set(o, "name", report_text(v->name));
+	o = set(o, "offset", number(v->offset));
 	o = set(o, "length", number(v->length));
 	o = set(o, "crc32c", checksum(v->crc32c));
 	o = set(o, "time", time_of(v->at));
@@ -116,6 +117,8 @@ report_region(const struct region_view *v, const char *last_hook)
 	o = set(o, "state", report_text(v->state));
 	o = set(o, "sink", report_text(v->sink));
 	o = set(o, "size", number(v->size));
+	o = set(o, "buffers", number(v->buffers));
+	o = set(o, "generation", number(v->generation));
 	o = set(o, "arrivals", number(v->arrivals));
 	o = set(o, "bytes", number(v->bytes));
 	o = set(o, "receiveCompletions", number(v->receive_completions));

@@ -390,7 +390,7 @@ static unsigned
 check_bytes(const struct arrival *a, struct rwp_deny *why)
 {
 	const struct rwp_record *r = &a->record;
-	uint64_t size = a->region->size;
+	uint64_t size = region_bytes(a->region);
 
 	if (r->type != RWP_ONE && r->length == 0)
 		return broken(why, "a %s of no bytes", rwp_type_name(r->type));

@@ -226,7 +226,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	size = hello_size(&in->hello, conf);
 	error = region_new(in->core, in, conf, size, &in->region);
 	if (error < 0) {
-		hello_no_memory(in->core, &in->hello, size, error, NULL, &why);
+		hello_no_memory(in->core, &in->hello, size * conf->buffers, error, NULL, &why);
 		deny(in, &why);
 		return;
 	}
@@ -258,6 +258,7 @@ push_grant(struct inbound *in)
 	    .beat_ms = conf->beat_ns / NSEC_PER_MSEC,
 	    .dead_ms = conf->dead_ns / NSEC_PER_MSEC,
 	    .region_id = in->region->id,
+	    .buffers = in->region->buffers > 1 ? in->region->buffers : 0,
 	};
 	struct rwp_record r = {.type = RWP_GRANT, .grant = in->generation};
 	uint8_t blob[RWP_BLOB_MAX];
@@ -299,7 +300,8 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	if (error == 0)
 		error = push_grant(in);
 	if (error < 0) {
-		hello_no_memory(in->core, &in->hello, in->region->size, error, detail, &why);
+		hello_no_memory(
+		    in->core, &in->hello, region_bytes(in->region), error, detail, &why);
 		deny(in, &why);
 		return;
 	}

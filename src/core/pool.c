@@ -107,17 +107,19 @@ release_pages(struct memory *m)
 	m->fd = -1;
 }
 
-/* Of a file of huge pages the last is taken whole; 0 when not even the first would be filled. */
-static size_t
-whole_huge_pages(int fd, size_t size)
+/* Of a file of huge pages the last is taken whole; false when not even the first would be filled.
+ */
+static bool
+whole_huge_pages(struct memory *m)
 {
 	struct stat st;
 	size_t page;
 
-	if (fstat(fd, &st) < 0)
-		return 0;
+	if (fstat(m->fd, &st) < 0)
+		return false;
 	page = (size_t)st.st_blksize;
-	return size < page ? 0 : (size + page - 1) / page * page;
+	m->mapped = (m->mapped + page - 1) / page * page;
+	return m->size >= page;
 }
 
 /* Mapping sets huge pages aside, so a want of them shows before the long work. Reserving the pages
@@ -130,8 +132,8 @@ make_pages_of(struct memory *m, unsigned huge)
 	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
 	if (m->fd < 0)
 		return -errno;
-	m->mapped = huge ? whole_huge_pages(m->fd, m->size) : m->size;
-	if (m->mapped == 0)
+	m->mapped = m->size + (m->behind > 0 ? page_round(m->behind) : 0);
+	if (huge && !whole_huge_pages(m))
 		return -EINVAL;
 	if (ftruncate(m->fd, m->mapped) < 0)
 		return -errno;
@@ -192,12 +194,12 @@ run_nothing(struct job *job)
 }
 
 static struct memory *
-take_warm(struct pool *pool, uint64_t size)
+take_warm(struct pool *pool, uint64_t size, size_t behind)
 {
 	struct memory *m;
 
 	list_for_each (m, &pool->warm_list, struct memory, node)
-		if (m->size == size) {
+		if (m->size == size && m->behind == behind) {
 			list_del(&m->node);
 			pool->warm -= size;
 			return m;
@@ -206,7 +208,7 @@ take_warm(struct pool *pool, uint64_t size)
 }
 
 static struct memory *
-new_memory(struct pool *pool, uint64_t size)
+new_memory(struct pool *pool, uint64_t size, size_t behind)
 {
 	struct memory *m = calloc(1, sizeof(*m));
 
@@ -215,6 +217,7 @@ new_memory(struct pool *pool, uint64_t size)
 	list_init(&m->node);
 	m->pool = pool;
 	m->size = size;
+	m->behind = behind;
 	m->fd = -1;
 	m->job.run = run_make;
 	return m;
@@ -283,7 +286,7 @@ static void
 run_zero(struct job *job)
 {
 	struct memory *m = container_of(job, struct memory, job);
-	size_t left = m->size - m->zeroed, len = left < SLICE ? left : SLICE;
+	size_t left = m->mapped - m->zeroed, len = left < SLICE ? left : SLICE;
 
 	memset(m->addr + m->zeroed, 0, len);
 	m->zeroed += len;
@@ -295,7 +298,7 @@ done_zero(struct job *job)
 	struct memory *m = container_of(job, struct memory, job);
 	struct pool *pool = m->pool;
 
-	if (m->zeroed < m->size) {
+	if (m->zeroed < m->mapped) {
 		work_submit(pool->work, &m->job);
 		return;
 	}
@@ -371,11 +374,11 @@ pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
 	size = page_round(size);
 	if (size > pool_room(pool))
 		return -ENOBUFS;
-	m = take_warm(pool, size);
+	m = take_warm(pool, size, request->behind);
 	if (m != NULL) {
 		m->error = 0;
 	} else {
-		m = new_memory(pool, size);
+		m = new_memory(pool, size, request->behind);
 		if (m == NULL)
 			return -ENOMEM;
 		make_room(pool, size);
@@ -384,6 +387,12 @@ pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
 	pool->used += size;
 	submit(m, m->addr != NULL ? run_nothing : run_make, done_make);
 	return 0;
+}
+
+void *
+memory_behind(const struct memory *m)
+{
+	return m->addr + m->mapped - m->behind;
 }
 
 void

@@ -25,7 +25,8 @@ struct memory {
 	struct pool *pool;
 	uint8_t *addr;
 	size_t size;   /* whole pages */
-	size_t mapped; /* more than size where that is no whole number of huge pages */
+	size_t behind; /* bytes that were asked for behind them */
+	size_t mapped; /* more than both, up to a whole number of huge pages */
 	int fd;        /* sealed memfd, mode 0400 */
 	bool exported; /* a descriptor has left the daemon: never recycled */
 	int error;
@@ -40,6 +41,8 @@ struct memory {
 struct memory_request {
 	/* memory (now the owner's), or NULL and why not: -ENOMEM or what the system said. */
 	void (*fn)(struct memory_request *request, struct memory *memory, int error);
+	size_t behind; /* bytes wanted besides, for memory_behind(); the budget does not count them
+			*/
 };
 
 /* limit: bytes, everything together. quiet: nothing is being made or unmade any more. 0 or -ENOMEM.
@@ -60,6 +63,8 @@ bool pool_quiet(const struct pool *pool);
 /* Asks for zeroed memory; fn follows in a later turn. 0, -ENOBUFS (over budget) or -ENOMEM: no fn
  * then. */
 int pool_get(struct pool *pool, uint64_t size, struct memory_request *request);
+/* The bytes behind those of size, at the end of the file. */
+void *memory_behind(const struct memory *memory);
 /* Gives it back; nobody may reach it any more, except through exported descriptors. Accepts NULL.
  */
 void memory_put(struct memory *memory);

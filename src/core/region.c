@@ -50,15 +50,26 @@ on_registered(struct registration *r, int error, const char *detail)
 }
 
 static void
+write_label(struct region *region)
+{
+	if (region->sink->ring)
+		return; /* nothing stays in it for readers */
+	region->label = memory_behind(region->memory);
+	label_init(region->label, region->id, region->size, region->buffers);
+}
+
+static void
 on_memory(struct memory_request *request, struct memory *memory, int error)
 {
 	struct region *region = container_of(request, struct region, request);
 	struct channel *ch = &region->inbound->channel;
 
 	region->memory = memory;
-	if (error == 0)
+	if (error == 0) {
+		write_label(region);
 		error = registration_add(
 		    &region->reg, ch, memory->addr, memory->size, FABRIC_REMOTE_WRITE);
+	}
 	if (error < 0)
 		inbound_region_ready(region->inbound, error, NULL);
 	channel_release(ch);
@@ -84,9 +95,9 @@ start(struct region *region, struct channel *ch)
 {
 	int error;
 
-	if (!region_evict(region->core, page_round(region->size)))
+	if (!region_evict(region->core, page_round(region_bytes(region))))
 		return -ENOBUFS;
-	error = pool_get(region->core->pool, region->size, &region->request);
+	error = pool_get(region->core->pool, region_bytes(region), &region->request);
 	if (error == 0)
 		channel_hold(ch);
 	return error;
@@ -105,8 +116,10 @@ region_new(struct core *core, struct inbound *inbound, const struct conf_region 
 	region->inbound = inbound;
 	region->sink = sink_of(conf->sink);
 	region->size = size;
+	region->buffers = conf->buffers;
 	memcpy(region->section, conf->name, sizeof(region->section));
 	region->request.fn = on_memory;
+	region->request.behind = region->sink->ring ? 0 : RWRITER_LABEL_SIZE;
 	region->reg.on_ready = on_registered;
 	describe(region, inbound);
 	if (loop_timer_new(core->env.loop, on_linger_end, region, &region->linger_timer) == 0)
@@ -124,10 +137,26 @@ region_new(struct core *core, struct inbound *inbound, const struct conf_region 
 
 /* ---- arrivals ---- */
 
+uint64_t
+region_bytes(const struct region *region)
+{
+	return region->size * region->buffers;
+}
+
+uint64_t
+region_base(const struct region *region)
+{
+	return region->arrivals % region->buffers * region->size;
+}
+
+/* With a second buffer the last arrival stays whole meanwhile. */
 void
 region_begin(struct region *region)
 {
-	region->has_arrival = region->has_arrival && region->sink->ring;
+	if (region->buffers == 1 && region->label != NULL) {
+		region->has_arrival = false;
+		label_overwritten(region->label);
+	}
 	set_state(region, REGION_RECEIVING);
 }
 
@@ -137,7 +166,10 @@ region_arrived(struct region *region, const struct arrival_view *arrival)
 	struct region_view view;
 
 	region->last = *arrival;
+	region->last.offset = region_base(region);
 	region->has_arrival = true;
+	if (region->label != NULL)
+		label_arrived(region->label, &region->last, region->peer);
 	region->arrivals++;
 	region->bytes += arrival->length;
 	set_state(region, REGION_GRANTED);
@@ -212,6 +244,8 @@ region_detach(struct region *region)
 
 	count_completions(region);
 	region->inbound = NULL;
+	if (region->label != NULL)
+		label_ended(region->label);
 	if (!region->has_arrival || region->sink->ring || region->released || conf == NULL ||
 	    conf->linger_ns == 0 || conf->keep == 0 || region->core->stopping) {
 		region_free(region);
@@ -265,6 +299,8 @@ region_view(struct region *region, struct region_view *ret)
 	    .state = STATES[region->state],
 	    .sink = region->sink->name,
 	    .size = region->size,
+	    .buffers = region->buffers,
+	    .generation = region->label != NULL ? region->label->generation : 1,
 	    .arrivals = region->arrivals,
 	    .bytes = region->bytes,
 	    .receive_completions = region->receive_completions,

@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 #include "core/channel.h"
+#include "core/label.h"
 #include "core/pool.h"
 #include "core/view.h"
 
@@ -39,8 +40,10 @@ struct region {
 	bool keyed; /* the writer has proved the peer's key */
 
 	const struct sink *sink;
-	uint64_t size;
-	struct memory *memory;
+	uint64_t size;               /* of a buffer */
+	uint32_t buffers;            /* that arrivals take in turns */
+	struct memory *memory;       /* of all buffers; behind them is the label */
+	struct rwriter_label *label; /* NULL: a ring, or there is no memory yet */
 	struct memory_request request;
 	struct registration reg;
 	struct loop_timer *linger_timer;
@@ -56,6 +59,10 @@ struct region {
  * budget, even after evicting what lingers) or -ENOMEM. */
 int region_new(struct core *core, struct inbound *inbound, const struct conf_region *conf,
     uint64_t size, struct region **ret);
+/* Bytes of all buffers. */
+uint64_t region_bytes(const struct region *region);
+/* Where the transfer that is open, or comes next, lies in them. */
+uint64_t region_base(const struct region *region);
 /* A transfer begins to overwrite the region; then it has ended: with an arrival, or without. */
 void region_begin(struct region *region);
 void region_arrived(struct region *region, const struct arrival_view *arrival);

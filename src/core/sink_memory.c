@@ -1,4 +1,4 @@
-/* sink_memory.c -- the bytes stay in the region, from its start, contiguous */
+/* sink_memory.c -- the bytes stay in the region, from the start of a buffer, contiguous */
 
 #include "config.h"
 
@@ -34,13 +34,17 @@ memory_begin(struct arrival *a, const struct rwp_begin *begin, struct rwp_deny *
 static unsigned
 memory_place(const struct arrival *a, const struct rwp_record *r, struct rwp_deny *why)
 {
+	uint64_t base = region_base(a->region);
+
 	if (r->length > a->region->size - a->received)
 		return too_large(a, a->received + r->length, why);
-	if (r->type == RWP_HOLE || r->region_off == r->stream_off)
+	if (r->type == RWP_HOLE || r->region_off == base + r->stream_off)
 		return 0;
 	snprintf(why->text, sizeof(why->text),
-	    "payload for offset %llu at region offset %llu; a memory region is filled in order",
-	    (unsigned long long)r->stream_off, (unsigned long long)r->region_off);
+	    "payload for offset %llu at region offset %llu; a memory region is filled in order, "
+	    "here from %llu",
+	    (unsigned long long)r->stream_off, (unsigned long long)r->region_off,
+	    (unsigned long long)base);
 	return RWP_E_PROTOCOL;
 }
 
@@ -51,7 +55,7 @@ memory_store(struct arrival *a, const uint8_t *bytes, uint32_t *ret_crc)
 	uint32_t len = a->record.length;
 
 	if (bytes == NULL)
-		memset(a->region->memory->addr + a->received, 0, len);
+		memset(a->region->memory->addr + region_base(a->region) + a->received, 0, len);
 	*ret_crc = bytes != NULL ? crc32c(0, bytes, len) : crc32c_zeros(len);
 	return 0;
 }

@@ -15,6 +15,7 @@
 
 struct arrival_view {
 	char name[LIMIT_FILE_NAME + 1];
+	uint64_t offset; /* in the region's memory */
 	uint64_t length;
 	uint32_t crc32c;
 	uint64_t at;
@@ -58,7 +59,9 @@ struct region_view {
 	bool keyed;                      /* the writer has proved the peer's key */
 	const char *state;               /* "preparing", "granted", "receiving", "lingering" */
 	const char *sink;                /* "memory", "spool", "discard" */
-	uint64_t size;                   /* bytes granted */
+	uint64_t size;                   /* bytes granted, in each buffer */
+	uint32_t buffers;                /* that arrivals take in turns */
+	uint64_t generation;             /* as in rwriter/region.h */
 	uint64_t arrivals;               /* verified transfers */
 	uint64_t bytes;                  /* verified bytes, all arrivals together */
 	char fabric_why[LIMIT_TEXT + 1]; /* what spoke against other fabrics, "" for nothing */

@@ -2,7 +2,7 @@
  *
  * The daemon hands out the region's memory, and its peer may write into it again at any time. So
  * the bytes are whole only if their checksum says so: it is taken of what has been copied, not of
- * the region.
+ * the region. The label behind the bytes tells earlier of what the daemon knows to be overwritten.
  */
 
 #include "config.h"
@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <rwriter/region.h>
 
 #include "base/crc32c.h"
 #include "base/text.h"
@@ -31,8 +33,9 @@
 struct arrival {
 	struct answer answer;
 	const json_t *region, *last; /* parts of answer */
-	uint64_t length;
+	uint64_t offset, length;
 	uint32_t crc;
+	struct rwriter_label label; /* as it was then; only what tells of overwriting */
 };
 
 /* What becomes of the bytes; a negative errno ends the copying. */
@@ -51,13 +54,29 @@ open_arrival(struct call *call, const struct options *o, const char *which, stru
 		return r;
 	ret->region = json_object_get(ret->answer.parameters, "region");
 	ret->last = json_object_get(ret->region, "lastArrival");
+	ret->offset = number_at(ret->last, "offset");
 	ret->length = number_at(ret->last, "length");
+	ret->label.generation = number_at(ret->region, "generation");
+	ret->label.buffers = number_at(ret->region, "buffers");
 	ret->crc = strtoul(text_at(ret->last, "crc32c"), NULL, 16);
 	if (ret->answer.fd >= 0)
 		return STATUS_DONE;
 	complain("rwriterd has sent no descriptor of the region");
 	answer_done(&ret->answer);
 	return STATUS_FAILED;
+}
+
+/* Known to be: it saves copying in vain. */
+static bool
+overwritten(const struct arrival *a)
+{
+	struct rwriter_label now;
+	struct stat st;
+
+	return fstat(a->answer.fd, &st) == 0 &&
+	       pread(a->answer.fd, &now, sizeof(now), st.st_size - RWRITER_LABEL_SIZE) ==
+		   sizeof(now) &&
+	       rwriter_label_overwritten(&now, &a->label);
 }
 
 /* 0 when the bytes that went to the sink were the arrival, -ESTALE when they were not, or another
@@ -72,9 +91,9 @@ copy(const struct arrival *a, sink_fn *sink, void *arg)
 
 	while (r == 0 && offset < a->length) {
 		size_t want = a->length - offset < CHUNK ? a->length - offset : CHUNK;
-		ssize_t n = pread(a->answer.fd, buf, want, offset);
+		ssize_t n = pread(a->answer.fd, buf, want, a->offset + offset);
 
-		if (n <= 0)
+		if (n <= 0 || overwritten(a))
 			r = n < 0 ? -errno : -ESTALE;
 		else if (interrupted())
 			r = -EINTR;

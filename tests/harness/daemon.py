@@ -125,10 +125,10 @@ class Daemon:
         return self.call("ListPeers")["peers"]
 
     def memory(self, region):
-        """All the bytes of a region's memory, whatever has arrived."""
-        _, (fd,) = self.exchange("OpenRegion", {"which": str(region)})
+        """All the bytes that the peer may write in a region, whatever has arrived."""
+        answer, (fd,) = self.exchange("OpenRegion", {"which": str(region)})
         with open(fd, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+            return os.pread(file.fileno(), answer["region"]["size"] * answer["region"]["buffers"], 0)
 
     def footprint(self):
         """What a daemon may not have more of when all is over; warm memory that it keeps for later may stay."""

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rwriter/region.h>
+
 #include "base/crc32c.h"
 #include "loop/loop.h"
 #include "unit/fake_core.h"
@@ -272,18 +274,24 @@ int
 core_open_region(struct core *core, const char *which, struct region_view *ret, int *ret_fd)
 {
 	struct fake_region *r = find_region(core, which);
+	struct rwriter_label label = {0};
+	off_t end;
 	int fd;
 
 	if (r == NULL)
 		return -ENOENT;
+	end = r->view.size * r->view.buffers;
 	if (!r->view.has_arrival)
 		return -ENODATA;
 	fd = memfd_create("region", MFD_CLOEXEC);
-	if (write(fd, r->bytes, r->size) != (ssize_t)r->size || ftruncate(fd, r->view.size) < 0)
+	label.generation = r->view.generation;
+	if (pwrite(fd, r->bytes, r->size, r->view.last.offset) != (ssize_t)r->size ||
+	    ftruncate(fd, end + RWRITER_LABEL_SIZE) < 0 ||
+	    pwrite(fd, &label, sizeof(label), end) != sizeof(label))
 		return -errno;
 	if (r->torn > 0) {
 		r->torn--;
-		if (pwrite(fd, "\xff", 1, 0) != 1)
+		if (pwrite(fd, "\xff", 1, r->view.last.offset) != 1)
 			return -errno;
 	}
 	*ret = r->view;
@@ -332,6 +340,8 @@ fake_region_add(
 	    .state = "granted",
 	    .sink = "memory",
 	    .size = size < 4096 ? 4096 : size,
+	    .buffers = 1,
+	    .generation = 2,
 	    .arrivals = 1,
 	    .bytes = size,
 	    .granted_at = ARRIVED_AT,
@@ -366,6 +376,8 @@ fake_core_fill(struct core *core)
 	    .refused = {1, 2, 3, 4, 5, 6, 7},
 	};
 	fake_region_add(core, "10.0.0.1", "model.bin", model, sizeof(model));
+	core->regions[0].view.buffers = 2;
+	core->regions[0].view.last.offset = core->regions[0].view.size;
 	fake_region_add(core, "torn", "always torn", HELLO, 17);
 	core->regions[1].torn = UINT32_MAX;
 	fake_region_add(core, "new", "x", HELLO, 17);

@@ -66,7 +66,8 @@ lines_that_are_wrong(void **state)
 				    "are name, control, log-level\n"},
 	    {"[region a]\nspool = /x",
 		"x.conf:2: [region a] \"spool\" is no key of this section; "
-		"there are sink, size, max-size, linger, keep, require-key, program, argument\n"},
+		"there are sink, size, max-size, buffers, linger, keep, require-key, program, "
+		"argument\n"},
 	    {"[rwriter]\nname =", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
 				  ", or %H, the name of the host; for example: name = %H\n"},
 	    {"[rwriter]\nname = ; a", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
@@ -206,6 +207,14 @@ values_that_are_wrong(void **state)
 	    {"region a", "max-size = 2G",
 		"max-size: 2G is more than pinned-memory = 1G; raise pinned-memory or lower "
 		"max-size\n"},
+	    {"region a", "buffers = 2",
+		"max-size: twice 1G is more than pinned-memory = 1G; raise pinned-memory or lower "
+		"max-size\n"},
+	    {"region a", "max-size = 600M\nbuffers = 2",
+		"max-size: twice 600M is more than pinned-memory = 1G; raise pinned-memory or "
+		"lower max-size\n"},
+	    {"region a", "buffers = 2\nsink = discard",
+		"buffers: is for sink = memory, where bytes stay; remove one of both\n"},
 	    {"limits", "dead = 1s",
 		"beat: twice 1s is more than dead = 1s; raise dead or lower beat\n"},
 	    {"limits", "beat = 3s",
