@@ -14,7 +14,9 @@ INNOCENT = b"what lay there before"
 
 @pytest.fixture(scope="module")
 def target(standing):
-    return standing("b", region={"size": "64K"}, limits={"setup": "2s", "beat": "10s", "dead": "60s"})
+    two = {"size": "64K", "max-size": "64K", "buffers": 2}
+    limits = {"setup": "2s", "beat": "10s", "dead": "60s"}
+    return standing("b", region={"size": "64K"}, limits=limits, **{"region two": two})
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ ECHO = Tlv(7, "bytes")
 GRANT_ADDRESS, RKEY, GENERATION, SINK = Tlv(16, "<Q"), Tlv(17, "<I"), Tlv(18, "<I"), Tlv(19, "<I")
 SEGMENT, IN_FLIGHT, BEAT, DEAD, REGION_ID = Tlv(20, "<I"), Tlv(21, "<Q"), Tlv(22, "<I"), Tlv(23, "<I"), Tlv(25, "<I")
 CODE, TEXT, FIX, LIMIT, RETRY = Tlv(32, "<I"), Tlv(33, "text"), Tlv(34, "text"), Tlv(35, "<Q"), Tlv(36, "<I")
+BUFFERS = Tlv(27 | 0x8000, "<I")  # must be understood
 NAME, LENGTH = Tlv(48, "text"), Tlv(49, "<Q")
 CHECK = 63
 
