@@ -47,10 +47,12 @@ def test_regions_as_json(arrived):
         "device": "tcp",
         "state": "granted",
         "size": 4 << 20,
+        "buffers": 1,
+        "generation": 2,
         "arrivals": 1,
         "bytes": 17,
         "receiveCompletions": 0,
-        "lastArrival": {"name": "hello.txt", "length": 17, "crc32c": HELLO_CRC},
+        "lastArrival": {"name": "hello.txt", "offset": 0, "length": 17, "crc32c": HELLO_CRC},
     }
 
 
