@@ -17,6 +17,7 @@
 #include "core/pool.h"
 #include "core/priv.h"
 #include "core/refusal.h"
+#include "core/region.h"
 
 /* ---- keys ---- */
 
@@ -158,12 +159,30 @@ hello_size(const struct rwp_hello *h, const struct conf_region *region)
 	return page_round(more ? h->size : region->size);
 }
 
+/* Of regions that have their memory. */
+static uint64_t
+granted_bytes(const struct core *core, unsigned *ret_count)
+{
+	const struct region *region;
+	uint64_t bytes = 0;
+
+	*ret_count = 0;
+	list_for_each (region, &core->regions, struct region, node)
+		if (region->memory != NULL) {
+			bytes += region->memory->size;
+			++*ret_count;
+		}
+	return bytes;
+}
+
 void
 hello_no_memory(const struct core *core, const struct rwp_hello *h, uint64_t size, int error,
     const char *detail, struct rwp_deny *why)
 {
 	const struct pool *pool = core->pool;
 	char asked[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], fix[TEXT_SIZE_MAX];
+	char regions[TEXT_SIZE_MAX];
+	unsigned count;
 
 	why->size = size;
 	text_human_size(asked, size);
@@ -172,12 +191,14 @@ hello_no_memory(const struct core *core, const struct rwp_hello *h, uint64_t siz
 		    detail != NULL ? detail : strerror(-error));
 		return;
 	}
+	text_human_size(regions, granted_bytes(core, &count));
 	deny(why, RWP_E_MEMORY,
-	    "refused %s for region \"%s\": %s of the %s of pinned memory are free", asked,
-	    h->region, text_human_size(room, pool_room(pool)),
-	    text_human_size(limit, pool_limit(pool)));
+	    "refused %s for region \"%s\": %s of the %s of pinned memory are free, %u regions hold "
+	    "%s",
+	    asked, h->region, text_human_size(room, pool_room(pool)),
+	    text_human_size(limit, pool_limit(pool)), count, regions);
 	why->limit = pool_limit(pool);
 	snprintf(why->fix, sizeof(why->fix),
-	    "pinned-memory = %s in [limits], or rwctl release a region",
+	    "pinned-memory = %s in [limits], or release one of those that rwctl regions shows",
 	    text_print_size(fix, pool_used(pool) + page_round(size)));
 }

@@ -8,7 +8,7 @@ import signal
 
 import iwarp
 import pytest
-from conftest import HELLO, forget
+from conftest import HELLO, forget, receiving
 
 from daemon import pattern, until
 
@@ -236,6 +236,32 @@ def test_as_many_regions_linger_as_are_kept(pair, tmp_path):
         until(lambda: target.status()["connections"] == 0, what="the end of the connection")
     assert [target.dump(str(region["id"])) for region in target.regions()] == [b"2", b"3"]
     forget(target)
+
+
+def test_lingering_regions_make_room(make, tmp_path):
+    """The oldest go first, as many as it takes; not that of a connection, and none where it would be in vain."""
+    target = make("b", region={"size": "2M", "max-size": "8M"}, limits={"pinned-memory": "8M"})
+    writer = make("a", peers=[target])
+
+    def write(number, size=2 << 20):
+        (tmp_path / str(number)).write_bytes(b"%d" % number + bytes(size - 1))
+        return writer.rwctl("write", "b", tmp_path / str(number), check=False)
+
+    def held():
+        return [region["lastArrival"]["name"] for region in target.regions() if region["lastArrival"]]
+
+    for number in range(4):
+        assert write(number).returncode == 0
+        writer.rwctl("disconnect", "b")
+        until(lambda: target.status()["connections"] == 0, what="the end of the connection")
+    assert held() == ["0", "1", "2", "3"] and target.status()["memoryUsed"] == 8 << 20
+    stream = writer.stream("b")
+    until(lambda: receiving(target), what="a region with a connection")
+    assert held() == ["1", "2", "3"]
+    assert b"4 regions hold 8.0 MiB" in write(5, 7 << 20).stderr and held() == ["1", "2", "3"]
+    assert write(6, 6 << 20).returncode == 0 and held() == ["6"]
+    assert target.dump() == (tmp_path / "6").read_bytes()
+    assert stream.communicate(b"still there", timeout=60) and target.dump() == b"still there"
 
 
 # ---- reload ----

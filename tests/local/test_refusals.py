@@ -76,8 +76,9 @@ def test_memory(make, file):
     writer = make("a", peers=[target])
     stream = hold(writer, target, "--size", "2M")
     said = writer.refused("write", "b", file)
-    assert "of the 3.0 MiB of pinned memory are free" in said
-    assert "on b: pinned-memory = " in said
+    assert "1.0 MiB of the 3.0 MiB of pinned memory are free, 1 regions hold 2.0 MiB" in said
+    assert "on b: pinned-memory = " in said and "rwctl regions shows" in said
+    assert "2.0 MiB" in target.rwctl("regions").stdout.decode()
     stream.communicate(timeout=30)
     assert stream.returncode == 0
 
