@@ -124,18 +124,22 @@ def test_connection_that_is_idle_is_closed(pair, hello):
     works(writer, target, hello)
 
 
-def test_stream_may_pause(pair):
-    """For longer than [limits] stall, as long as its writer shows that it lives."""
+@pytest.mark.parametrize("first", [0, 2 << 20], ids=["before its first byte", "later"])
+def test_stream_may_pause(pair, first):
+    """For longer than [limits] stall and idle, as long as its writer shows that it lives."""
     writer, target = pair
     for daemon in pair:
-        daemon.configure(limits={"stall": "1s"})
+        daemon.configure(limits={"stall": "1s", "idle": "1s"})
         daemon.rwctl("reload")
-    stream = hold(writer, target)
+    stream = writer.stream("b")
+    stream.stdin.write(bytes(first))
+    stream.stdin.flush()
+    until(lambda: receiving(target), what="the stream to be on its way")
     with pytest.raises(subprocess.TimeoutExpired):
         stream.wait(timeout=3)
     out, errors = stream.communicate(b"and on it goes", timeout=60)
     assert stream.returncode == 0, errors.decode()
-    assert b"arrived, 2097166 bytes" in out
+    assert f"arrived, {first + 14} bytes" in out.decode()
 
 
 @pytest.mark.parametrize("who", ["writer", "target"])
