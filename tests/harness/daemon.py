@@ -27,8 +27,9 @@ class Daemon:
     """Sections of the configuration are keyword arguments: region={"max-size": "1M"}, limits={...};
     listen and region stand for those called default. A list of values is written as repeated keys."""
 
-    def __init__(self, name, address="127.0.0.1", fabric="iwarp", peers=(), command=(), **sections):
+    def __init__(self, name, address="127.0.0.1", fabric="iwarp", peers=(), command=(), environment=(), **sections):
         self.name, self.address, self.port, self.command = name, address, free_port(), command
+        self.environment = dict(environment)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
         self.file, self.socket, self.log = (self.home / leaf for leaf in ("conf", "socket", "log"))
         self.process = None
@@ -65,7 +66,7 @@ class Daemon:
         # The daemon dies with us, also when we are killed.
         command = [*self.command, "setpriv", "--pdeathsig=KILL", BIN / "rwriterd", "-c", self.file]
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT | self.environment)
         until(self.answers, what=f"{self.name} to answer")
 
     def answers(self):
