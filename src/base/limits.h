@@ -5,6 +5,7 @@
 /* Names and texts, in bytes without the terminating NUL (protocol rule 1). */
 #define LIMIT_NAME      64  /* daemon, peer, region and listen names */
 #define LIMIT_FILE_NAME 255 /* the name of a file that travels */
+#define LIMIT_PATH      512 /* the path of a stored file: directory and name */
 #define LIMIT_REASON    112 /* the text of a rejected connection */
 #define LIMIT_TEXT      512 /* texts in DENY, NOTICE and RESULT */
 
@@ -23,6 +24,11 @@
 #define LIMIT_PIPELINE       64 /* transfers that await their results on a connection */
 #define LIMIT_STAGING_CHUNKS 8  /* segments read ahead per connection */
 #define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes fetched to be checksummed on the loop */
+
+/* Storing. */
+#define LIMIT_FINISHED        1024                 /* files whose results are remembered */
+#define LIMIT_CHECKPOINT      (UINT64_C(64) << 20) /* bytes that may be lost to a crash ... */
+#define LIMIT_CHECKPOINT_TIME 2                    /* ... and seconds, unless the disk is slower */
 
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256

@@ -3,9 +3,11 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "conf/complete.h"
@@ -176,6 +178,76 @@ check_peer(struct loader *l, const struct conf_section *section, void *object)
 	    l, NULL, "\"%s\" means something else in allow; choose another name", peer->name);
 }
 
+static void
+complain_of(struct loader *l, struct conf_region *region, const char *key, const char *text)
+{
+	const struct conf_section *section = option_section("region");
+
+	loader_point_at(l, section, region, option_find(section, key), NULL);
+	loader_complain(l, key, "%s", text);
+}
+
+static void
+check_writable(struct loader *l, struct conf_region *region)
+{
+	int dir = open(region->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char text[sizeof(region->directory) + 128];
+
+	if (dir >= 0 && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) == 0) {
+		close(dir);
+		return;
+	}
+	snprintf(text, sizeof(text), "cannot store in %s: %s", region->directory, strerror(errno));
+	complain_of(l, region, "directory", text);
+	if (dir >= 0)
+		close(dir);
+}
+
+/* Two that store in one directory would take each other's files for what a crash has left. */
+static bool
+shares_directory(const struct loader *l, const struct conf_region *region)
+{
+	const struct conf_region *other;
+
+	list_for_each (other, &l->conf->regions, struct conf_region, node)
+		if (other != region && strcmp(other->directory, region->directory) == 0)
+			return true;
+	return false;
+}
+
+/* Only root gives files away. */
+static bool
+may_own(const struct conf_owner *owner)
+{
+	return owner->text[0] == '\0' || geteuid() == 0 ||
+	       (owner->uid == geteuid() && owner->gid == getegid());
+}
+
+static void
+check_spool(struct loader *l, const struct conf_section *section, void *object)
+{
+	struct conf_region *region = object;
+
+	(void)section;
+	if (region->sink != CONF_SINK_SPOOL) {
+		if (region->directory[0] != '\0')
+			complain_of(l, region, "directory",
+			    "nothing is stored here; add sink = spool, or remove directory");
+	} else if (region->directory[0] == '\0') {
+		complain_of(l, region, "sink",
+		    "a spool needs a directory; add directory = /PATH, or choose another sink");
+	} else if (shares_directory(l, region)) {
+		complain_of(l, region, "directory",
+		    "another region stores there; give each a directory of its own");
+	} else if (!may_own(&region->owner)) {
+		complain_of(l, region, "owner",
+		    "only root may give files to others; remove owner, or run the daemon as that "
+		    "user");
+	} else {
+		check_writable(l, region);
+	}
+}
+
 /* A relative path starts at the directory of the main file. */
 static void
 key_path(struct loader *l, const char *file, char *buf, size_t size)
@@ -243,6 +315,7 @@ complete(struct loader *l)
 		visit_objects(l, s, check_orders);
 	visit_objects(l, option_section("listen"), check_listen);
 	visit_objects(l, option_section("region"), check_region);
+	visit_objects(l, option_section("region"), check_spool);
 	visit_objects(l, option_section("peer"), check_peer);
 	visit_objects(l, option_section("peer"), read_key);
 	if (l->result == 0)

@@ -24,6 +24,8 @@ enum conf_fabric { CONF_FABRIC_AUTO, CONF_FABRIC_VERBS, CONF_FABRIC_IWARP };
 
 enum conf_sink { CONF_SINK_MEMORY, CONF_SINK_SPOOL, CONF_SINK_DISCARD };
 
+enum conf_conflict { CONF_CONFLICT_KEEP, CONF_CONFLICT_REPLACE, CONF_CONFLICT_VERSION };
+
 enum conf_allow_kind { CONF_ALLOW_HOST, CONF_ALLOW_ANY, CONF_ALLOW_NETWORK, CONF_ALLOW_PEER };
 
 struct conf_allow {
@@ -65,6 +67,11 @@ struct conf_argument {
 	char text[LIMIT_NAME * 4];
 };
 
+struct conf_owner {
+	char text[LIMIT_NAME * 2 + 2]; /* as it was given; "": whoever the daemon is */
+	uint32_t uid, gid;             /* UINT32_MAX: as it comes about */
+};
+
 struct conf_region {
 	struct list node;
 	char name[LIMIT_NAME + 1];
@@ -77,6 +84,14 @@ struct conf_region {
 	uint32_t keep;      /* regions without a connection kept at the most */
 	char program[LIMIT_NAME * 4]; /* run for each arrival; "": none */
 	struct list arguments;        /* struct conf_argument */
+
+	/* sink = spool */
+	char directory[LIMIT_NAME * 4]; /* "": none */
+	uint32_t mode;
+	struct conf_owner owner;
+	enum conf_conflict conflict;
+	uint64_t free;            /* bytes of the disk that stay free */
+	uint64_t keep_partial_ns; /* how long a file that is not whole waits for its rest */
 };
 
 struct conf {

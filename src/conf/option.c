@@ -52,6 +52,15 @@ static const struct conf_option PEER[] = {
 
 static const struct conf_option REGION[] = {
     {"sink", &VALUE_SINK, AT(sink), "memory", NULL, NULL, "what becomes of the bytes"},
+    {"directory", &VALUE_DIRECTORY, AT(directory), "none", NULL, NULL,
+	"where a spool stores its files"},
+    {"mode", &VALUE_MODE, AT(mode), "0640", "0400", "0777", "the permissions of stored files"},
+    {"owner", &VALUE_OWNER, AT(owner), "none", NULL, NULL, "whose the stored files become"},
+    {"conflict", &VALUE_CONFLICT, AT(conflict), "keep", NULL, NULL,
+	"what a file does whose name is taken"},
+    {"free", &VALUE_SIZE, AT(free), "1G", "0", "1024T", "how much of the disk stays free"},
+    {"keep-partial", &VALUE_TIME, AT(keep_partial_ns), "7d", "1min", "365d",
+	"how long what has come of a file waits for its rest"},
     {"size", &VALUE_SIZE, AT(size), "4M", "4K", "1T", "the least memory granted to a connection"},
     {"max-size", &VALUE_SIZE, AT(max_size), "1G", "4K", "1T",
 	"the most memory granted to a connection"},

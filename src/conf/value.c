@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +37,31 @@ const struct value_type VALUE_COUNT = {
     .takes = "a number", .width = 4, .read = read_count, .write = write_count};
 const struct value_type VALUE_PORT = {
     .takes = "a number", .width = 2, .read = read_count, .write = write_count};
+
+static int
+read_mode(const char *value, uint64_t *ret)
+{
+	char *end;
+	unsigned long mode;
+
+	if (value[0] < '0' || value[0] > '7')
+		return -EINVAL;
+	mode = strtoul(value, &end, 8);
+	if (*end != '\0')
+		return -EINVAL;
+	*ret = mode;
+	return 0;
+}
+
+static char *
+write_mode(char *buf, uint64_t number)
+{
+	snprintf(buf, VALUE_NUMBER_MAX, "%04" PRIo64, number);
+	return buf;
+}
+
+const struct value_type VALUE_MODE = {
+    .takes = "an octal mode", .width = 4, .read = read_mode, .write = write_mode};
 
 /* ---- words ---- */
 
@@ -93,6 +120,7 @@ print_fabric(const void *field, const char *prefix, FILE *out)
 
 static const char *const SINKS[] = {
     [CONF_SINK_MEMORY] = "memory",
+    [CONF_SINK_SPOOL] = "spool",
     [CONF_SINK_DISCARD] = "discard",
 };
 
@@ -111,6 +139,29 @@ static void
 print_sink(const void *field, const char *prefix, FILE *out)
 {
 	fprintf(out, "%s%s\n", prefix, SINKS[*(const enum conf_sink *)field]);
+}
+
+static const char *const CONFLICTS[] = {
+    [CONF_CONFLICT_KEEP] = "keep",
+    [CONF_CONFLICT_REPLACE] = "replace",
+    [CONF_CONFLICT_VERSION] = "version",
+};
+
+static int
+parse_conflict(const char *value, void *field)
+{
+	int i = FIND_WORD(value, CONFLICTS);
+
+	if (i < 0)
+		return i;
+	*(enum conf_conflict *)field = i;
+	return 0;
+}
+
+static void
+print_conflict(const void *field, const char *prefix, FILE *out)
+{
+	fprintf(out, "%s%s\n", prefix, CONFLICTS[*(const enum conf_conflict *)field]);
 }
 
 static int
@@ -135,8 +186,11 @@ const struct value_type VALUE_LEVEL = {
 const struct value_type VALUE_FABRIC = {
     .takes = "auto, verbs or iwarp", .parse = parse_fabric, .print = print_fabric};
 
+const struct value_type VALUE_CONFLICT = {
+    .takes = "keep, replace or version", .parse = parse_conflict, .print = print_conflict};
+
 const struct value_type VALUE_SINK = {
-    .takes = "memory or discard", .parse = parse_sink, .print = print_sink};
+    .takes = "memory, spool or discard", .parse = parse_sink, .print = print_sink};
 
 const struct value_type VALUE_BOOL = {
     .takes = "yes or no", .parse = parse_bool, .print = print_bool};
@@ -233,8 +287,56 @@ parse_key_file(const char *value, void *field)
 	return 0;
 }
 
+/* complete.c looks at it, when the whole configuration is there. */
+static int
+parse_directory(const char *value, void *field)
+{
+	char path[sizeof(((struct conf_region *)NULL)->directory)];
+
+	if (snprintf(path, sizeof(path), "%s", value) >= (int)sizeof(path))
+		return -ERANGE;
+	if (strcmp(path, "none") == 0)
+		path[0] = '\0';
+	else if (path[0] != '/' || !text_is_clean(path, strlen(path)))
+		return -EINVAL;
+	strcpy(field, path);
+	return 0;
+}
+
+/* "user" or "user:group", as chown(1) takes them. */
+static int
+parse_owner(const char *value, void *field)
+{
+	struct conf_owner owner = {.uid = UINT32_MAX, .gid = UINT32_MAX};
+	char user[sizeof(owner.text)];
+	const struct passwd *pw;
+	const struct group *gr;
+	char *group;
+
+	if (snprintf(owner.text, sizeof(owner.text), "%s", value) >= (int)sizeof(owner.text))
+		return -ERANGE;
+	strcpy(user, owner.text);
+	group = strchr(user, ':');
+	if (group != NULL)
+		*group++ = '\0';
+	if (strcmp(value, "none") == 0) {
+		owner.text[0] = '\0';
+	} else if ((pw = getpwnam(user)) == NULL) {
+		return -EINVAL;
+	} else {
+		owner.uid = pw->pw_uid;
+		owner.gid = pw->pw_gid;
+		if (group != NULL && (gr = getgrnam(group)) == NULL)
+			return -EINVAL;
+		if (group != NULL)
+			owner.gid = gr->gr_gid;
+	}
+	*(struct conf_owner *)field = owner;
+	return 0;
+}
+
 static void
-print_key_file(const void *field, const char *prefix, FILE *out)
+print_or_none(const void *field, const char *prefix, FILE *out)
 {
 	fprintf(out, "%s%s\n", prefix, *(const char *)field != '\0' ? (const char *)field : "none");
 }
@@ -250,10 +352,17 @@ const struct value_type VALUE_HOST = {
     .takes = "a host name or an address, without a port", .parse = parse_host, .print = print_text};
 const struct value_type VALUE_DEVICE = {
     .takes = "the name of an RDMA device, or any", .parse = parse_device, .print = print_device};
+const struct value_type VALUE_DIRECTORY = {
+    .takes = "the absolute path of a directory, of at most 255 bytes, or none",
+    .parse = parse_directory,
+    .print = print_or_none};
+const struct value_type VALUE_OWNER = {.takes = "the name of a user, user:group, or none",
+    .parse = parse_owner,
+    .print = print_or_none};
 const struct value_type VALUE_KEY_FILE = {
     .takes = "the path of a file that rwctl genkey made, or none",
     .parse = parse_key_file,
-    .print = print_key_file};
+    .print = print_or_none};
 
 /* ---- lists ---- */
 

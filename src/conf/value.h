@@ -27,8 +27,9 @@ struct value_type {
 	void (*print)(const void *field, const char *prefix, FILE *out);
 };
 
-extern const struct value_type VALUE_SIZE, VALUE_TIME, VALUE_COUNT, VALUE_PORT;
-extern const struct value_type VALUE_LEVEL, VALUE_FABRIC, VALUE_BOOL, VALUE_SINK;
+extern const struct value_type VALUE_SIZE, VALUE_TIME, VALUE_COUNT, VALUE_PORT, VALUE_MODE;
+extern const struct value_type VALUE_LEVEL, VALUE_FABRIC, VALUE_BOOL, VALUE_SINK, VALUE_CONFLICT;
 extern const struct value_type VALUE_NAME, VALUE_PATH, VALUE_HOST, VALUE_DEVICE, VALUE_KEY_FILE;
 extern const struct value_type VALUE_PROGRAM, VALUE_ARGUMENTS; /* value_program.c */
+extern const struct value_type VALUE_DIRECTORY, VALUE_OWNER;
 extern const struct value_type VALUE_ADDRESSES, VALUE_ALLOWS;

@@ -97,6 +97,7 @@ arrival(const struct arrival_view *v)
 	o = set(o, "length", number(v->length));
 	o = set(o, "crc32c", checksum(v->crc32c));
 	o = set(o, "time", time_of(v->at));
+	o = set(o, "path", report_text(v->path));
 	return o;
 }
 

@@ -282,6 +282,8 @@ arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why)
 		a->view.crc32c = a->crc;
 		a->view.at = clock_realtime();
 		push_result(a, status, a->crc, NULL, 0);
+		if (a->sink->ring)
+			ring_give_back(a);
 		set_state(a, ARRIVAL_NONE);
 		region_arrived(a->region, &a->view);
 	}
@@ -478,11 +480,25 @@ push_begin_ok(struct arrival *a)
 	channel_push(a->channel, &r, NULL, 0, NULL);
 }
 
+static void restart(struct arrival *a);
+
+/* Behind what is there already a ONE is no news, or something else under the same ID. */
+static void
+take_one_again(struct arrival *a)
+{
+	if (a->received == a->record.length && a->crc == a->record.data_crc)
+		finish(a);
+	else
+		restart(a);
+}
+
 /* The record that the sink had to make ready for. */
 static void
 go_on(struct arrival *a)
 {
-	if (a->record.type == RWP_BEGIN) {
+	if (a->record.type == RWP_ONE && a->received > 0) {
+		take_one_again(a);
+	} else if (a->record.type == RWP_BEGIN) {
 		if (a->has_id && a->sink->restart != NULL)
 			push_begin_ok(a);
 	} else if (a->record.type == RWP_END) {

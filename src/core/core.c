@@ -22,6 +22,7 @@
 #include "core/region.h"
 #include "core/share.h"
 #include "core/sink.h"
+#include "core/spool.h"
 
 static void stop_waiting(void *arg);
 static void tell_changed(struct loop_task *task);
@@ -183,6 +184,8 @@ core_new(const struct core_env *env, const struct conf *conf, const struct obser
 	list_init(&core->regions);
 	list_init(&core->peers);
 	list_init(&core->transfers);
+	list_init(&core->spools);
+	list_init(&core->finished);
 	loop_task_init(&core->changed_task, tell_changed);
 	loop_task_init(&core->stopped_task, tell_stopped);
 	take_fabrics(core);
@@ -196,6 +199,8 @@ core_new(const struct core_env *env, const struct conf *conf, const struct obser
 		core_free(core);
 		return error;
 	}
+	if (spool_sync(core) < 0)
+		log_error("out of memory: some regions cannot store");
 	peer_resolve_allowed(core);
 	*ret = core;
 	return 0;
@@ -212,8 +217,9 @@ core_reload(struct core *core, const struct conf *conf)
 		log_error("reload: out of memory: no key is known");
 	if (core->stopping)
 		return;
-	if (peer_sync(core) < 0 || listener_sync(core) < 0)
-		log_error("reload: out of memory: some peers or listeners are missing");
+	if (peer_sync(core) < 0 || listener_sync(core) < 0 || spool_sync(core) < 0)
+		log_error(
+		    "reload: out of memory: some peers, listeners or directories are missing");
 	peer_resolve_allowed(core);
 	core_changed(core);
 }
@@ -224,7 +230,7 @@ static bool
 all_gone(const struct core *core)
 {
 	return core->connections == 0 && core->unproven == 0 && core->orphans == 0 &&
-	       list_empty(&core->transfers) && pool_quiet(core->pool);
+	       list_empty(&core->transfers) && pool_quiet(core->pool) && spool_quiet(core);
 }
 
 static void
@@ -280,6 +286,7 @@ core_free(struct core *core)
 	listener_close_all(core);
 	peer_free_all(core);
 	addresses_free(core->addresses);
+	spool_free_all(core);
 	loop_undefer(&core->changed_task);
 	loop_undefer(&core->stopped_task);
 	for (unsigned i = 0; i < core->n_fabrics; i++)

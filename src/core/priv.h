@@ -32,6 +32,10 @@ struct core {
 	struct keyring *keyring; /* of conf; NULL: there was no memory */
 	struct refusals *refusals;
 	struct poller *poller;
+	struct list spools;   /* struct spool */
+	struct list finished; /* struct finished: spool.c */
+	unsigned n_finished;
+	unsigned spool_jobs; /* that belong to no connection */
 
 	uint8_t boot_id[8];
 	uint64_t started_ns; /* loop_now() */

@@ -56,4 +56,5 @@ struct sink {
 const struct sink *sink_of(enum conf_sink sink);
 
 extern const struct sink sink_memory;  /* the bytes stay in the region, contiguous */
+extern const struct sink sink_spool;   /* they become files of a directory */
 extern const struct sink sink_discard; /* they are verified, and that is all */

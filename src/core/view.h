@@ -19,6 +19,7 @@ struct arrival_view {
 	uint64_t length;
 	uint32_t crc32c;
 	uint64_t at;
+	char path[LIMIT_PATH + 1]; /* where it is stored; "": nowhere */
 };
 
 enum event_kind {

@@ -116,9 +116,21 @@ on_changed(void *arg)
 }
 
 static void
+log_stored(const struct region_view *v)
+{
+	log_info("region %u: %s from %s (%s) is stored as %s, %llu bytes, crc32c %08x", v->id,
+	    v->last.name, v->peer, v->claimed_name, v->last.path,
+	    (unsigned long long)v->last.length, v->last.crc32c);
+}
+
+static void
 on_arrived(void *arg, const struct region_view *v)
 {
 	(void)arg;
+	if (v->last.path[0] != '\0') {
+		log_stored(v);
+		return;
+	}
 	log_info("region %u: %s arrived from %s (%s), %llu bytes, crc32c %08x, %s %s", v->id,
 	    v->last.name, v->peer, v->claimed_name, (unsigned long long)v->last.length,
 	    v->last.crc32c, v->fabric, v->device);

@@ -17,48 +17,10 @@ def target(standing):
     return standing("b", limits={"setup": "2s", "beat": "10s", "dead": "60s"}, **regions)
 
 
-class Ring(rwp.Writer):
-    """Keeps to the rules of a ring."""
-
-    used = 0
-
-    def hello(self, **how):
-        answer = super().hello(tlvs={rwp.REGION_NAME: "void"}, **how)
-        self.size = self.grant[rwp.SIZE_TLV]
-        return answer
-
-    def place(self, segment):
-        super().place(segment)
-        assert self.last_line.released <= self.used
-
-    def piece(self, payload):
-        """Lays it out; returns where."""
-        if self.used % self.size + len(payload) > self.size:
-            self.used += -self.used % self.size
-        at, self.used = self.used % self.size, self.used + len(payload)
-        while self.used > self.last_line.released + self.size:
-            self.turn()
-        self.write_region(at, payload)
-        return at
-
-    def data(self, offset, payload, **changes):
-        at = self.piece(payload)
-        fields = {"transfer": self.transfer, "grant": self.grant[rwp.GENERATION], "length": len(payload)}
-        fields |= {"stream_off": offset, "region_off": at, "data_crc": iwarp.crc32c(payload)}
-        self.put(rwp.DATA, **fields | changes)
-
-    def one(self, data, name="file", **changes):
-        at = self.piece(data)
-        self.transfer += 1
-        fields = {"transfer": self.transfer, "grant": self.grant[rwp.GENERATION], "length": len(data)}
-        fields |= {"region_off": at, "data_crc": iwarp.crc32c(data)}
-        self.put(rwp.ONE, {rwp.NAME: name}, **fields | changes)
-
-
 @pytest.fixture
 def ring(target):
-    with Ring((target.address, target.port), name="ring") as writer:
-        r, grant = writer.hello()
+    with rwp.RingWriter((target.address, target.port), name="ring") as writer:
+        r, grant = writer.hello(region="void")
         assert (r.type, grant[rwp.SINK], grant[rwp.SIZE_TLV]) == (rwp.GRANT, 3, RING)
         yield writer
 
@@ -75,8 +37,8 @@ def all_given_back(ring):
 
 
 def test_size_of_a_ring_is_not_the_files(target):
-    with Ring((target.address, target.port)) as writer:
-        assert writer.hello(size=1 << 40)[1][rwp.SIZE_TLV] == RING
+    with rwp.RingWriter((target.address, target.port)) as writer:
+        assert writer.hello(region="void", size=1 << 40)[1][rwp.SIZE_TLV] == RING
 
 
 def test_segment_fits_with_what_is_skipped(ring):

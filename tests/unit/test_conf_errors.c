@@ -66,8 +66,8 @@ lines_that_are_wrong(void **state)
 				    "are name, control, log-level\n"},
 	    {"[region a]\nspool = /x",
 		"x.conf:2: [region a] \"spool\" is no key of this section; "
-		"there are sink, size, max-size, buffers, linger, keep, require-key, program, "
-		"argument\n"},
+		"there are sink, directory, mode, owner, conflict, free, keep-partial, size, "
+		"max-size, buffers, linger, keep, require-key, program, argument\n"},
 	    {"[rwriter]\nname =", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES
 				  ", or %H, the name of the host; for example: name = %H\n"},
 	    {"[rwriter]\nname = ; a", "x.conf:2: [rwriter] name: \"\" is empty; " NAMES

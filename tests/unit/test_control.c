@@ -146,13 +146,13 @@ regions(void **state)
 	json_t *list = json_object_get(json_object_get(answer, "parameters"), "regions");
 	json_t *expected = json_pack(
 	    "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:s, s:s, s:i, s:i, s:i, "
-	    "s:i, s:i, s:i, s:s, s:{s:s, s:i, s:i, s:s, s:s}, s:n}",
+	    "s:i, s:i, s:i, s:s, s:{s:s, s:i, s:i, s:s, s:s, s:n}, s:n}",
 	    "id", 4, "region", "default", "peer", "c", "claimedName", "a", "address", "10.0.0.4",
 	    "fabric", "verbs", "device", "mlx5_0", "keyed", 0, "fabricWhy", "state", "granted",
 	    "sink", "memory", "size", 4096, "buffers", 1, "generation", 2, "arrivals", 1, "bytes",
 	    17, "receiveCompletions", 0, "grantedAt", "2025-11-29T16:54:40.123Z", "lastArrival",
 	    "name", "hello.txt", "offset", 0, "length", 17, "crc32c", "9b6a4ff3", "time",
-	    "2025-11-29T16:54:40.123Z", "lastHook");
+	    "2025-11-29T16:54:40.123Z", "path", "lastHook");
 	char crc[9];
 
 	snprintf(crc, sizeof(crc), "%08x", crc32c(0, "Hello RDMA Write!", 17));
