@@ -57,6 +57,6 @@ void option_print(const struct conf_option *option, const void *object, FILE *ou
 char *option_takes(const struct conf_option *option, char buf[OPTION_TAKES_MAX]);
 
 /* All sections, and all keys of one, for people: "size, max-size, linger, keep". */
-#define OPTION_KEYS_MAX 128
+#define OPTION_KEYS_MAX 192
 char *option_sections(char buf[OPTION_KEYS_MAX]);
 char *option_keys(const struct conf_section *section, char buf[OPTION_KEYS_MAX]);
