@@ -17,14 +17,15 @@
 struct control {
 	struct control_env env;
 	struct varlink *varlink;
+	bool made;   /* the socket is ours to remove */
 	char path[]; /* env's: a reload may free the configuration that it came from */
 };
 
 int
-control_new(const struct control_env *env, struct control **ret)
+control_new(const struct control_env *env, int fd, struct control **ret)
 {
 	struct control *control = malloc(sizeof(*control) + strlen(env->path) + 1);
-	int fd, r;
+	int r;
 
 	if (control == NULL)
 		return -ENOMEM;
@@ -33,18 +34,23 @@ control_new(const struct control_env *env, struct control **ret)
 	r = events_new(env->core, &control->env.events);
 	if (r < 0)
 		goto fail;
-	r = control_socket_listen(env->path, &fd);
+	control->made = fd < 0;
+	if (control->made)
+		r = control_socket_listen(env->path, &fd);
 	if (r < 0)
 		goto fail_events;
 	r = varlink_new(env->loop, fd, methods_call, &control->env, &control->varlink);
 	if (r < 0) {
 		log_error("control socket %s: %s", env->path, strerror(-r));
-		unlink(env->path);
-		close(fd);
-		goto fail_events;
+		goto fail_socket;
 	}
 	*ret = control;
 	return 0;
+fail_socket:
+	if (control->made) {
+		unlink(env->path);
+		close(fd);
+	}
 fail_events:
 	events_free(control->env.events);
 fail:
@@ -63,7 +69,8 @@ control_free(struct control *control)
 {
 	if (control == NULL)
 		return NULL;
-	unlink(control->env.path);
+	if (control->made)
+		unlink(control->env.path);
 	varlink_free(control->varlink);
 	events_free(control->env.events);
 	free(control);

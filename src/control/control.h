@@ -23,11 +23,12 @@ struct control_env {
 	struct events *events; /* control's own: what has happened */
 };
 
-/* What env points to is borrowed until control_free(). 0, or a negative errno that has been logged.
- */
-int control_new(const struct control_env *env, struct control **ret);
+/* fd: listens on env->path already and stays there when we go (socket activation), or -1; owned
+ * from success on. What env points to is borrowed until control_free(). 0, or a negative errno that
+ * has been logged. */
+int control_new(const struct control_env *env, int fd, struct control **ret);
 /* Something has happened: for those who read events. */
 void control_event(struct control *control, const struct event_view *event);
-/* Cuts clients off (their writes are cancelled) and removes the socket; before core_free(). Accepts
- * NULL, returns NULL. */
+/* Cuts clients off (their writes are cancelled) and removes the socket that it made; before
+ * core_free(). Accepts NULL, returns NULL. */
 struct control *control_free(struct control *control);

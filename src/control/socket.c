@@ -89,12 +89,17 @@ static int
 open_to_group(const char *path)
 {
 	const struct group *group;
+	struct stat st;
 
 	/* cppcheck-suppress getgrnamCalled -- nobody else asks for groups */
 	group = getgrnam(GROUP);
 	if (group == NULL)
 		return 0;
-	if (chown(path, -1, group->gr_gid) < 0) {
+	/* As a service it has the group already, and chown() is a system call that is not allowed.
+	 */
+	if (stat(path, &st) < 0)
+		return failed(path, "cannot be looked at", errno);
+	if (st.st_gid != group->gr_gid && chown(path, -1, group->gr_gid) < 0) {
 		if (errno == EPERM) /* we are neither root nor a member */
 			return 0;
 		return failed(path, "cannot be given to group " GROUP, errno);

@@ -170,7 +170,7 @@ on_term(void *arg)
 	struct daemon *d = arg;
 
 	log_info("stopping");
-	service_stopping();
+	service_stopping(d->conf->stop_ns);
 	core_stop(d->core);
 }
 
@@ -249,8 +249,9 @@ start_control(struct daemon *d)
 	    .reload = reload,
 	    .arg = d,
 	};
+	int fd, error = service_control_socket(env.path, &fd);
 
-	return control_new(&env, &d->control);
+	return error < 0 ? error : control_new(&env, fd, &d->control);
 }
 
 static int

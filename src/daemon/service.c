@@ -3,12 +3,24 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "daemon/service.h"
 #include "loop/loop.h"
+
+/* What the end of connections and threads may take beyond that of transfers. */
+#define STOP_SLACK (10 * NSEC_PER_SEC)
+
+/* ---- the watchdog ---- */
 
 struct service {
 	struct loop_timer *timer; /* NULL: no watchdog */
@@ -54,6 +66,83 @@ service_free(struct service *service)
 	return NULL;
 }
 
+/* ---- socket activation ---- */
+
+static int
+option(int fd, int name)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -errno : value;
+}
+
+/* "a stream socket that listens on 127.0.0.1:80" */
+static const char *
+what_it_is(int fd, char *buf, size_t size)
+{
+	struct sockaddr_storage ss = {0};
+	const struct sockaddr_un *sun = (const struct sockaddr_un *)&ss;
+	socklen_t len = sizeof(ss) - 1; /* ended by a zero */
+	char address[TEXT_ADDRESS_MAX];
+	int type = option(fd, SO_TYPE);
+
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0)
+		return "no socket";
+	snprintf(buf, size, "a %s socket that %s %s",
+	    type == SOCK_STREAM  ? "stream"
+	    : type == SOCK_DGRAM ? "datagram"
+				 : "packet",
+	    option(fd, SO_ACCEPTCONN) > 0 ? "listens on" : "does not listen, of",
+	    ss.ss_family == AF_UNIX ? sun->sun_path
+				    : text_address_port(address, (const struct sockaddr *)&ss));
+	return buf;
+}
+
+static int
+refuse(int n, char *const *names, const char *path)
+{
+	char buf[256];
+
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		log_error("the service manager passed descriptor %d, \"%s\": %s", fd, names[i],
+		    what_it_is(fd, buf, sizeof(buf)));
+	}
+	log_error("control socket %s: what is passed must be one stream socket that listens there: "
+		  "see ListenStream= in rwriter.socket, and control in [rwriter]",
+	    path);
+	return -EINVAL;
+}
+
+int
+service_control_socket(const char *path, int *ret_fd)
+{
+	int fd = SD_LISTEN_FDS_START, r = 0;
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+
+	if (n < 0) {
+		log_error("what the service manager passed cannot be taken: %s", strerror(-n));
+		return n;
+	}
+	if (n == 0)
+		fd = -1;
+	else if (n > 1 || sd_is_socket_unix(fd, SOCK_STREAM, 1, path, 0) <= 0)
+		r = refuse(n, names, path);
+	else if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	if (r == 0)
+		*ret_fd = fd;
+	return r;
+}
+
+/* ---- its life ---- */
+
 void
 service_ready(void)
 {
@@ -67,9 +156,10 @@ service_reloading(void)
 }
 
 void
-service_stopping(void)
+service_stopping(uint64_t may_take_ns)
 {
-	sd_notify(0, "STOPPING=1");
+	sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+	    (may_take_ns + STOP_SLACK) / NSEC_PER_USEC);
 }
 
 void

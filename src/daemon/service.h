@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <stdint.h>
+
 struct loop;
 struct service;
 
@@ -12,8 +14,13 @@ struct service;
 int service_new(struct loop *loop, struct service **ret);
 struct service *service_free(struct service *service);
 
+/* The control socket, where the service manager listens for us (sd_listen_fds(3)); without it
+ * *ret_fd is -1. Whatever else was passed is refused: -EINVAL, and the log says what it was. */
+int service_control_socket(const char *path, int *ret_fd);
+
 void service_ready(void);
 void service_reloading(void);
-void service_stopping(void);
+/* It may take so long, and a little more. */
+void service_stopping(uint64_t may_take_ns);
 /* One line for `systemctl status`. */
 void service_status(const char *text);

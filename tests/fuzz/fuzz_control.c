@@ -72,7 +72,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	fake_core_fill(&core);
 	filled = core;
 	env.loop = core.loop;
-	CHECK(control_new(&env, &control) == 0);
+	CHECK(control_new(&env, -1, &control) == 0);
 	return atexit(clean_up);
 }
 

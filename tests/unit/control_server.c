@@ -58,7 +58,7 @@ main(int argc, char **argv)
 	fake_core_fill(&core);
 	if (loop_io_new(core.loop, STDIN_FILENO, LOOP_READ, on_stdin, core.loop, &io) < 0)
 		return 1;
-	if (control_new(&env, &control) < 0)
+	if (control_new(&env, -1, &control) < 0)
 		return 1;
 	puts("ready");
 	fflush(stdout);

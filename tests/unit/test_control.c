@@ -74,7 +74,7 @@ setup(void **state)
 	    .reload = on_reload,
 	    .arg = f,
 	};
-	assert_int_equal(control_new(&f->env, &f->control), 0);
+	assert_int_equal(control_new(&f->env, -1, &f->control), 0);
 	f->client = client_new(f->core.loop, f->path);
 	*state = f;
 	return 0;
@@ -659,7 +659,7 @@ place(void **state)
 	/* cppcheck-suppress getgrnamCalled */
 	mode = getgrnam("rwriter") != NULL && geteuid() == 0 ? 0660 : 0600;
 	assert_int_equal(st.st_mode & 0777, mode);
-	assert_int_equal(control_new(&f->env, &second), -EADDRINUSE);
+	assert_int_equal(control_new(&f->env, -1, &second), -EADDRINUSE);
 	assert_non_null(strstr(last_log, "another rwriterd"));
 
 	memset(path, 'x', sizeof(path));
@@ -747,7 +747,7 @@ memory_is_short(void **state)
 	json_set_alloc_funcs(malloc, free); /* jansson's fail too: this malloc is wrapped */
 	do {
 		scarce_begin(++n);
-		if (control_new(&f->env, &f->control) == 0)
+		if (control_new(&f->env, -1, &f->control) == 0)
 			call_everything(f, c, fd);
 		else
 			failed_starts++;
