@@ -30,6 +30,9 @@
 #define LIMIT_CHECKPOINT      (UINT64_C(64) << 20) /* bytes that may be lost to a crash ... */
 #define LIMIT_CHECKPOINT_TIME 2                    /* ... and seconds, unless the disk is slower */
 
+/* Flight recorder. */
+#define LIMIT_FLIGHTS 256 /* transfers, and arrivals, whose course is kept when they have ended */
+
 /* Control socket. */
 #define LIMIT_CONTROL_CLIENTS         256
 #define LIMIT_CONTROL_CLIENTS_PER_UID 64

@@ -12,6 +12,7 @@
 #include "control/batch.h"
 #include "control/events.h"
 #include "control/interface.inc"
+#include "control/look.h"
 #include "control/methods.h"
 #include "control/report.h"
 #include "control/write.h"
@@ -43,114 +44,6 @@ bad_parameter(struct varlink_call *call, const char *name)
 {
 	varlink_error(
 	    call, "org.varlink.service.InvalidParameter", json_pack("{s:s}", "parameter", name));
-}
-
-/* ---- looking ---- */
-
-/* Adds item, which is taken over; without memory for it there is no list any more. */
-static void
-collect(json_t **list, json_t *item)
-{
-	if (json_array_append_new(*list, item) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
-
-struct region_list {
-	const struct events *events;
-	json_t *list;
-};
-
-static void
-add_region(void *arg, const struct region_view *v)
-{
-	struct region_list *regions = arg;
-
-	collect(&regions->list, report_region(v, events_last_hook(regions->events, v->id)));
-}
-
-static void
-list_regions(const struct control_env *env, struct varlink_call *call)
-{
-	struct region_list regions = {env->events, json_array()};
-
-	core_each_region(env->core, add_region, &regions);
-	varlink_reply(call, json_pack("{s:o}", "regions", regions.list));
-}
-
-static void
-add_transfer(void *arg, const struct transfer_view *v)
-{
-	collect(arg, report_transfer(v));
-}
-
-static void
-list_transfers(const struct control_env *env, struct varlink_call *call)
-{
-	json_t *list = json_array();
-
-	core_each_transfer(env->core, add_transfer, &list);
-	varlink_reply(call, json_pack("{s:o}", "transfers", list));
-}
-
-static void
-read_events(const struct control_env *env, struct varlink_call *call)
-{
-	if (!call->more)
-		varlink_error(call, "org.varlink.service.ExpectedMore", json_object());
-	else if (!events_read(env->events, call))
-		bad_parameter(call, "since");
-}
-
-static void
-add_peer(void *arg, const struct peer_view *v)
-{
-	collect(arg, report_peer(v));
-}
-
-static void
-list_peers(const struct control_env *env, struct varlink_call *call)
-{
-	json_t *list = json_array();
-
-	core_each_peer(env->core, add_peer, &list);
-	varlink_reply(call, json_pack("{s:o}", "peers", list));
-}
-
-struct listen_lists {
-	const char *conf_file;
-	json_t *listeners, *notes;
-	char noted[LIMIT_NAME + 1]; /* the listen section that has its note */
-};
-
-static void
-add_listener(void *arg, const struct listen_view *v)
-{
-	struct listen_lists *lists = arg;
-	char note[LIMIT_TEXT];
-
-	collect(&lists->listeners, report_listener(v));
-	if (!v->host_only || strcmp(v->name, lists->noted) == 0)
-		return;
-	snprintf(note, sizeof(note),
-	    "no other machine may write here yet: add \"allow = ADDRESS\" to [listen %s] in %s",
-	    v->name, lists->conf_file);
-	collect(&lists->notes, report_text(note));
-	snprintf(lists->noted, sizeof(lists->noted), "%s", v->name);
-}
-
-static void
-get_status(const struct control_env *env, struct varlink_call *call)
-{
-	struct listen_lists lists = {env->conf_file, json_array(), json_array(), ""};
-	char cursor[EVENTS_CURSOR_MAX];
-	struct status_view status;
-
-	core_status(env->core, &status);
-	core_each_listen(env->core, add_listener, &lists);
-	varlink_reply(call, report_status(&status, env->version, events_cursor(env->events, cursor),
-				lists.listeners, lists.notes));
 }
 
 static void
@@ -331,16 +224,22 @@ static const struct method METHODS[] = {
 	.fn = open_region,
 	.parameters = {{.name = "which", .type = TEXT, .optional = true}},
     },
-    {.name = "io.rwriter.ListRegions", .privilege = OBSERVE, .fn = list_regions},
-    {.name = "io.rwriter.ListPeers", .privilege = OBSERVE, .fn = list_peers},
-    {.name = "io.rwriter.ListTransfers", .privilege = OBSERVE, .fn = list_transfers},
+    {.name = "io.rwriter.ListRegions", .privilege = OBSERVE, .fn = look_regions},
+    {.name = "io.rwriter.ListPeers", .privilege = OBSERVE, .fn = look_peers},
+    {.name = "io.rwriter.ListTransfers", .privilege = OBSERVE, .fn = look_transfers},
+    {
+	.name = "io.rwriter.Explain",
+	.privilege = OBSERVE,
+	.fn = look_explain,
+	.parameters = {{.name = "id", .type = TEXT, .optional = true}},
+    },
     {
 	.name = "io.rwriter.Events",
 	.privilege = OBSERVE,
-	.fn = read_events,
+	.fn = look_events,
 	.parameters = {{.name = "since", .type = TEXT, .optional = true}},
     },
-    {.name = "io.rwriter.GetStatus", .privilege = OBSERVE, .fn = get_status},
+    {.name = "io.rwriter.GetStatus", .privilege = OBSERVE, .fn = look_status},
     {
 	.name = "io.rwriter.Release",
 	.privilege = ADMINISTER,

@@ -201,6 +201,54 @@ report_transfer(const struct transfer_view *v)
 	return o;
 }
 
+static json_t *
+phases(const struct flight *f)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < FLIGHT_PHASES; i++) {
+		json_t *o;
+
+		if (f->at[i] == 0)
+			continue;
+		o = json_pack("{s:s, s:I, s:I}", "phase", flight_phase_name(i), "atNs",
+		    (json_int_t)(f->at[i] - f->begun), "tookNs", (json_int_t)flight_took(f, i));
+		if (json_array_append_new(list, o) < 0)
+			return json_decref(list), NULL;
+	}
+	return list;
+}
+
+static json_t *
+waits(const struct flight *f)
+{
+	json_t *list = json_array();
+
+	for (int i = FLIGHT_NOTHING + 1; i < FLIGHT_WAITS; i++)
+		if (json_array_append_new(list, json_pack("{s:s, s:I}", "for", flight_wait_name(i),
+						    "ns", (json_int_t)f->waited[i])) < 0)
+			return json_decref(list), NULL;
+	return list;
+}
+
+json_t *
+report_flight(const struct flight_record *r)
+{
+	char id[16];
+	json_t *o = json_object();
+
+	snprintf(id, sizeof(id), "%s%" PRIu32, r->in ? "a" : "", r->id);
+	o = set(o, "id", json_string(id));
+	o = set(o, "direction", json_string(r->in ? "in" : "out"));
+	o = set(o, "name", report_text(r->name));
+	o = set(o, "peer", report_text(r->peer));
+	o = set(o, "state", report_text(r->state));
+	o = set(o, "length", number(r->length));
+	o = set(o, "phases", phases(&r->flight));
+	o = set(o, "waits", waits(&r->flight));
+	return o;
+}
+
 static const char *const EVENT_WORDS[] = {
     [EVENT_CONNECTED] = "connected",
     [EVENT_GRANTED] = "granted",

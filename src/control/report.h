@@ -7,9 +7,11 @@
 
 #include <jansson.h>
 
+#include "core/flight.h"
 #include "core/view.h"
 
 json_t *report_text(const char *s); /* "": null; what is no UTF-8 is made so */
+json_t *report_flight(const struct flight_record *r);
 /* last_hook: what its last program did, "" for nothing. */
 json_t *report_region(const struct region_view *v, const char *last_hook);
 json_t *report_peer(const struct peer_view *v);

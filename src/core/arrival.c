@@ -266,6 +266,7 @@ finish(struct arrival *a)
 	struct rwp_deny why = {0};
 	unsigned status;
 
+	flight_mark(&a->region->flight, FLIGHT_LAST_BYTE, loop_now());
 	start(a, ARRIVAL_ENDING);
 	status = a->sink->end(a, &why);
 	if (status != SINK_LATER)
@@ -278,6 +279,8 @@ arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why)
 	if (status > RWP_STORED) {
 		fail(a, status, why);
 	} else {
+		flight_mark(&a->region->flight, status == RWP_STORED ? FLIGHT_FSYNC : FLIGHT_VERIFY,
+		    loop_now());
 		a->view.length = a->received;
 		a->view.crc32c = a->crc;
 		a->view.at = clock_realtime();

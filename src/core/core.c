@@ -23,6 +23,7 @@
 #include "core/share.h"
 #include "core/sink.h"
 #include "core/spool.h"
+#include "core/transfer.h"
 
 static void stop_waiting(void *arg);
 static void tell_changed(struct loop_task *task);
@@ -437,4 +438,12 @@ unsigned
 core_disconnect(struct core *core, const char *peer)
 {
 	return peer_disconnect(core, peer) + inbound_disconnect(core, peer);
+}
+
+void
+core_each_flight(struct core *core, void (*fn)(void *arg, const struct flight_record *r), void *arg)
+{
+	flight_log_each(&core->received, fn, arg);
+	flight_log_each(&core->sent, fn, arg);
+	transfer_each_flight(core, fn, arg);
 }

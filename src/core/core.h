@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/flight.h"
 #include "core/observer.h"
 #include "core/view.h"
 
@@ -77,6 +78,9 @@ void core_status(const struct core *core, struct status_view *ret);
 void core_each_region(
     struct core *core, void (*fn)(void *arg, const struct region_view *v), void *arg);
 void core_each_peer(struct core *core, void (*fn)(void *arg, const struct peer_view *v), void *arg);
+/* The course of the last transfers and arrivals, and of transfers under way. */
+void core_each_flight(
+    struct core *core, void (*fn)(void *arg, const struct flight_record *r), void *arg);
 /* In order of id: the oldest first. */
 void core_each_transfer(
     struct core *core, void (*fn)(void *arg, const struct transfer_view *v), void *arg);

@@ -232,6 +232,7 @@ on_hello(struct inbound *in, const struct rwp_record *r, const uint8_t *blob)
 	}
 	set_state(in, INBOUND_GRANTING);
 	event_inbound(in, EVENT_CONNECTED, 0, NULL);
+	flight_begin(&in->region->flight, loop_now());
 }
 
 /* In a ring, even a piece for which the writer has to skip to the start finds its room. */
@@ -310,6 +311,7 @@ inbound_region_ready(struct inbound *in, int error, const char *detail)
 	channel_beat(&in->channel, in->core->conf->beat_ns, in->core->conf->dead_ns);
 	set_state(in, INBOUND_OPEN);
 	event_inbound(in, EVENT_GRANTED, 0, NULL);
+	flight_mark(&in->region->flight, FLIGHT_GRANT, loop_now());
 	log_info("region %u: %llu bytes granted to %s (%s) on %s %s", in->region->id,
 	    (unsigned long long)in->region->size, in->peer, in->hello.writer, in->info.fabric,
 	    in->info.device);

@@ -239,6 +239,7 @@ outbound_run(struct outbound *ob, struct transfer *t)
 {
 	loop_timer_clear(ob->deadline);
 	transfer_running(t);
+	flight_join(&t->flight, &ob->flight);
 	sender_start(&ob->sender, t, t->source);
 }
 
@@ -410,6 +411,7 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 	}
 	set_state(ob, OUTBOUND_OPEN);
 	event_outbound(ob, EVENT_CONNECTED, 0, NULL);
+	flight_mark(&ob->flight, FLIGHT_GRANT, loop_now());
 	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
 	channel_beat(
 	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);
@@ -463,6 +465,7 @@ on_resolved(struct channel *ch)
 
 	outbound_describe(ob, &ob->info);
 	set_state(ob, OUTBOUND_PREPARING);
+	flight_mark(&ob->flight, FLIGHT_RESOLVE, loop_now());
 	error = channel_map_in(ch, RWP_MAILBOX_SIZE, RWP_MAILBOX_RING_LOG2);
 	if (error < 0)
 		fail_setup(ob, error, NULL);
@@ -493,6 +496,7 @@ on_ready(struct channel *ch, int error, const char *detail)
 		channel_listen(ch);
 		set_state(ob, OUTBOUND_GREETING);
 		push_hello(ob);
+		flight_mark(&ob->flight, FLIGHT_HELLO, loop_now());
 		/* siw does not see a write that arrives while it accepts (its kernel side changes
 		 * hands then), but finds it with the next one: so there is a next one. */
 		channel_beat(ch, GREETING_BEAT_NS, ob->core->conf->setup_ns);
@@ -514,6 +518,7 @@ on_established(struct channel *ch, const void *data, size_t len)
 		return;
 	}
 	outbound_describe(ob, &ob->info);
+	flight_mark(&ob->flight, FLIGHT_CONNECT, loop_now());
 	dial_won(ob->dial, ob);
 	ob->setup_ns = ob->core->conf->setup_ns;
 	loop_timer_set(ob->deadline, ob->setup_ns);

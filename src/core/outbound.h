@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "core/channel.h"
 #include "core/failure.h"
+#include "core/flight.h"
 #include "core/sender.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
@@ -56,6 +57,7 @@ struct outbound {
 	char fabric_why[LIMIT_TEXT + 1];
 	char region[LIMIT_NAME + 1];
 	uint64_t wanted;
+	struct flight flight; /* of its set-up */
 	uint64_t setup_ns;
 	struct rwp_reply reply;
 	struct auth auth; /* with a peer that has a key */

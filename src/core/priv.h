@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "conf/conf.h"
 #include "core/core.h"
+#include "core/flight.h"
 #include "core/pool.h"
 #include "core/poller.h"
 #include "fabric/fabric.h"
@@ -50,6 +51,7 @@ struct core {
 	uint32_t unproven;           /* inbound without a valid HELLO */
 	uint32_t last_region, last_transfer, last_generation;
 	uint64_t reconnects;
+	struct flight_log sent, received;
 	uint32_t orphans; /* refused connections whose CLOSED is to come */
 
 	bool stopping;

@@ -43,6 +43,7 @@ on_registered(struct registration *r, int error, const char *detail)
 	struct region *region = container_of(r, struct region, reg);
 
 	if (error == 0) {
+		flight_mark(&region->flight, FLIGHT_REGISTER, loop_now());
 		set_state(region, REGION_GRANTED);
 		memory_touch(region->memory);
 	}
@@ -153,11 +154,29 @@ region_base(const struct region *region)
 void
 region_begin(struct region *region)
 {
+	if (region->flight.at[FLIGHT_FIRST_BYTE] != 0) /* of the one before */
+		flight_begin(&region->flight, loop_now());
+	flight_mark(&region->flight, FLIGHT_FIRST_BYTE, loop_now());
 	if (region->buffers == 1 && region->label != NULL) {
 		region->has_arrival = false;
 		label_overwritten(region->label);
 	}
 	set_state(region, REGION_RECEIVING);
+}
+
+static void
+record(struct region *region, const char *state, const struct arrival_view *arrival)
+{
+	struct flight_record *r = flight_log_add(&region->core->received);
+
+	flight_mark(&region->flight, FLIGHT_RESULT, loop_now());
+	r->in = true;
+	r->id = region->core->received.next;
+	memcpy(r->name, arrival->name, sizeof(r->name));
+	memcpy(r->peer, region->peer, sizeof(r->peer));
+	r->state = state;
+	r->length = arrival->length;
+	r->flight = region->flight;
 }
 
 void
@@ -177,6 +196,7 @@ region_arrived(struct region *region, const struct arrival_view *arrival)
 	if (region->core->observer.arrived != NULL)
 		region->core->observer.arrived(region->core->observer.arg, &view);
 	event_arrived(region);
+	record(region, region->sink->kind == RWP_SINK_SPOOL ? "stored" : "arrived", arrival);
 }
 
 void

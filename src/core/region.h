@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 #include "core/channel.h"
+#include "core/flight.h"
 #include "core/label.h"
 #include "core/pool.h"
 #include "core/view.h"
@@ -53,6 +54,7 @@ struct region {
 	uint64_t arrivals, bytes, receive_completions;
 	bool has_arrival; /* last is whole in memory, or is stored */
 	struct arrival_view last;
+	struct flight flight; /* of the connection, and of the arrival that comes */
 };
 
 /* Starts to prepare size bytes for inbound; inbound_region_ready() follows. -ENOBUFS (over the

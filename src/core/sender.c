@@ -219,8 +219,10 @@ on_staging_ready(struct staging *st, int error, const char *detail)
 		return;
 	if (error < 0)
 		fail_staging(s, error, detail);
-	else
+	else {
+		flight_mark(&s->transfer->flight, FLIGHT_REGISTER, loop_now());
 		begin_sending(s);
+	}
 }
 
 static void
@@ -488,9 +490,13 @@ sender_pump(struct sender *s)
 
 	if (s->state != SENDER_SENDING && s->state != SENDER_CHECKING)
 		return;
+	flight_wait(&s->transfer->flight, FLIGHT_NOTHING, loop_now());
 	staging_ahead(&s->staging);
 	while (step == 0 && s->state >= SENDER_CHECKING)
 		step = s->state == SENDER_CHECKING ? check_step(s) : send_step(s);
+	if (step < 0)
+		flight_wait(&s->transfer->flight,
+		    staging_head(&s->staging) == NULL ? FLIGHT_SOURCE : FLIGHT_WINDOW, loop_now());
 	staging_ahead(&s->staging);
 }
 

@@ -232,6 +232,7 @@ fill_in(struct transfer *t, const struct write_request *r)
 	t->update = r->update;
 	t->arg = r->arg;
 	t->started = loop_now();
+	flight_begin(&t->flight, t->started);
 	t->preserve = r->preserve;
 	snprintf(t->region, sizeof(t->region), "%s", region_of(r));
 	t->view = (struct transfer_view){
@@ -467,12 +468,14 @@ transfer_sending(struct transfer *t, uint64_t sent, uint32_t payload)
 	if (sent > t->sent_most)
 		t->sent_most = sent;
 	t->view.sent = sent;
+	flight_mark(&t->flight, FLIGHT_FIRST_BYTE, loop_now());
 	progress(t);
 }
 
 void
 transfer_confirming(struct transfer *t, uint32_t number, uint64_t length, uint32_t crc)
 {
+	flight_mark(&t->flight, FLIGHT_LAST_BYTE, loop_now());
 	t->sent.number = number;
 	t->sent.length = length;
 	t->sent.crc = crc;
@@ -488,6 +491,10 @@ transfer_progress(struct transfer *t, uint64_t arrived, uint64_t durable)
 		return false;
 	t->view.arrived = arrived;
 	t->view.durable = durable;
+	if (arrived == t->view.length)
+		flight_mark(&t->flight, FLIGHT_VERIFY, loop_now());
+	if (durable == t->view.length && durable > 0)
+		flight_mark(&t->flight, FLIGHT_FSYNC, loop_now());
 	source_forget(t->source, arrived);
 	if (arrived > t->arrived_most) {
 		t->arrived_most = arrived;
@@ -498,12 +505,32 @@ transfer_progress(struct transfer *t, uint64_t arrived, uint64_t durable)
 }
 
 static void
+describe_flight(const struct transfer *t, struct flight_record *r)
+{
+	r->id = t->view.id;
+	memcpy(r->name, t->view.name, sizeof(r->name));
+	memcpy(r->peer, t->view.peer, sizeof(r->peer));
+	r->state = STATES[t->view.state];
+	r->length = t->view.length == UINT64_MAX ? t->view.sent : t->view.length;
+	r->flight = t->flight;
+}
+
+static void
+record(struct transfer *t)
+{
+	flight_wait(&t->flight, FLIGHT_NOTHING, loop_now());
+	flight_mark(&t->flight, FLIGHT_RESULT, loop_now());
+	describe_flight(t, flight_log_add(&t->core->sent));
+}
+
+static void
 finish(struct transfer *t, enum transfer_state state)
 {
 	t->view.duration_ns = loop_now() - t->started;
 	t->view.sending_ns = t->sending_since != 0 ? loop_now() - t->sending_since : 0;
 	set_state(t, state);
 	event_transfer(t);
+	record(t);
 }
 
 void
@@ -588,5 +615,18 @@ core_each_transfer(
 	list_for_each (t, &core->transfers, struct transfer, node) {
 		t->view.duration_ns = loop_now() - t->started;
 		fn(arg, &t->view);
+	}
+}
+
+void
+transfer_each_flight(
+    struct core *core, void (*fn)(void *arg, const struct flight_record *r), void *arg)
+{
+	struct flight_record r = {0};
+	struct transfer *t;
+
+	list_for_each (t, &core->transfers, struct transfer, node) {
+		describe_flight(t, &r);
+		fn(arg, &r);
 	}
 }

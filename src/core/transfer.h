@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 #include "core/core.h"
+#include "core/flight.h"
 #include "core/reconnect.h"
 #include "core/source.h"
 #include "core/view.h"
@@ -44,6 +45,7 @@ struct transfer {
 	char region[LIMIT_NAME + 1];
 	bool preserve; /* the file's mode and mtime travel too */
 	struct reconnect reconnect;
+	struct flight flight;
 	uint64_t sent_most, arrived_most; /* over all connections */
 	uint64_t started, sending_since;  /* loop_now() */
 	struct transfer_view view;
@@ -75,6 +77,10 @@ void transfer_result(struct transfer *t, const struct rwp_record *r, const uint8
 bool transfer_progress(struct transfer *t, uint64_t arrived, uint64_t durable);
 /* All is sent, under this number. */
 void transfer_confirming(struct transfer *t, uint32_t number, uint64_t length, uint32_t crc);
+
+/* The course of those that have not ended. */
+void transfer_each_flight(
+    struct core *core, void (*fn)(void *arg, const struct flight_record *r), void *arg);
 
 /* ---- from sender ---- */
 

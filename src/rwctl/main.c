@@ -31,6 +31,7 @@ static const struct command {
     {"dump-region", "[ID|PEER]", "show or copy the newest arrival here", 0, 1, cmd_dump_region},
     {"regions", "", "list the memory granted to peers", 0, 0, cmd_regions},
     {"transfers", "", "list the writes that are under way", 0, 0, cmd_transfers},
+    {"explain", "[ID]", "show where the time of a transfer or an arrival went", 0, 1, cmd_explain},
     {"events", "", "print what happens, a line of JSON each", 0, 0, cmd_events},
     {"wait-arrival", "", "wait until something has arrived here", 0, 0, cmd_wait_arrival},
     {"release", "ID", "end a region and give its memory back", 1, 1, cmd_release},

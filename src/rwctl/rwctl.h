@@ -37,6 +37,7 @@ int cmd_regions(const struct options *o, char **args);
 int cmd_release(const struct options *o, char **args);
 int cmd_status(const struct options *o, char **args);
 int cmd_transfers(const struct options *o, char **args);
+int cmd_explain(const struct options *o, char **args);
 int cmd_events(const struct options *o, char **args);
 int cmd_wait_arrival(const struct options *o, char **args);
 int cmd_peers(const struct options *o, char **args);

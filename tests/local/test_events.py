@@ -263,3 +263,48 @@ def test_daemon_that_stops_leaves_no_program(make, hello, program):
     assert target.process.wait(timeout=60) == 0
     assert not os.path.exists(f"/proc/{pid}")
     assert HELLO == hello.read_bytes()
+
+
+# ---- where the time went ----
+
+
+def phases(flight):
+    return [phase["phase"] for phase in flight["phases"]]
+
+
+def explained(daemon, number):
+    (flight,) = json.loads(daemon.rwctl("--json", "explain", number).stdout)["flights"]
+    at = [phase["atNs"] for phase in flight["phases"]]
+    assert sum(phase["tookNs"] for phase in flight["phases"]) == max(at)
+    assert 0 < min(at) <= max(at) < 60e9
+    return flight
+
+
+def test_explain(make, tmp_path):
+    target = make("b", region={"max-size": "64M"})
+    writer = make("a", peers=[target])
+    (tmp_path / "big").write_bytes(bytes(range(256)) * (32 << 12))
+    for _ in range(2):
+        writer.rwctl("write", "b", tmp_path / "big")
+    first, second = explained(writer, "1"), explained(writer, "2")
+    assert {"resolve", "connect", "hello", "grant", "register", "first byte", "last byte", "result"} <= set(phases(first))
+    assert "connect" not in phases(second)  # it found the connection there
+    assert (first["name"], first["length"], first["state"]) == ("big", 32 << 20, "arrived")
+    there = explained(target, "a1")
+    assert ["grant", "register", "first byte", "last byte", "verify", "result"] == phases(there)
+    assert (there["direction"], there["peer"]) == ("in", "127.0.0.1")
+    lines = writer.rwctl("explain", "1").stdout.decode().splitlines()
+    assert lines[0].startswith("1: big -> b, arrived, 33554432 bytes in ")
+    assert all(re.match(r"  [a-z ]{10}  +\S+ \w+  ·*█+·*$", line) for line in lines[1 : 1 + len(first["phases"])]), lines
+    assert [row.split()[0] for row in writer.rwctl("explain").stdout.decode().splitlines()] == ["ID", "1", "2"]
+    assert "4711: no transfer or arrival of this number" in writer.refused("explain", "4711")
+
+
+def test_only_the_last_are_kept(pair, tmp_path):
+    writer, target = pair
+    for number in range(300):
+        (tmp_path / f"f{number}").write_bytes(b"x")
+    writer.rwctl("write", "b", "--files-from", "-", input="\n".join(map(str, tmp_path.glob("f*"))).encode())
+    for daemon in pair:
+        assert len(json.loads(daemon.rwctl("--json", "explain").stdout)["flights"]) == 256
+    assert "(any more)" in writer.refused("explain", "1")

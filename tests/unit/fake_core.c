@@ -250,6 +250,23 @@ core_each_transfer(
 }
 
 void
+core_each_flight(struct core *core, void (*fn)(void *arg, const struct flight_record *r), void *arg)
+{
+	struct flight_record r = {
+	    .id = 7, .name = "model.bin", .peer = "b", .state = "arrived", .length = 640 << 20};
+
+	(void)core;
+	flight_begin(&r.flight, 1);
+	flight_mark(&r.flight, FLIGHT_CONNECT, 1 + NSEC_PER_MSEC);
+	flight_mark(&r.flight, FLIGHT_FIRST_BYTE, 1 + 2 * NSEC_PER_MSEC);
+	flight_mark(&r.flight, FLIGHT_LAST_BYTE, 1 + 9 * NSEC_PER_MSEC);
+	flight_mark(&r.flight, FLIGHT_RESULT, 1 + 10 * NSEC_PER_MSEC);
+	flight_wait(&r.flight, FLIGHT_WINDOW, 1 + 3 * NSEC_PER_MSEC);
+	flight_wait(&r.flight, FLIGHT_NOTHING, 1 + 5 * NSEC_PER_MSEC);
+	fn(arg, &r);
+}
+
+void
 core_each_listen(struct core *core, void (*fn)(void *arg, const struct listen_view *v), void *arg)
 {
 	for (unsigned i = 0; i < core->n_listens; i++)

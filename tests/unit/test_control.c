@@ -574,8 +574,8 @@ static void
 described_methods_exist(void **state)
 {
 	static const char *const METHODS[] = {"Write(", "WriteBatch(", "OpenRegion(",
-	    "ListRegions(", "ListPeers(", "ListTransfers(", "Events(", "GetStatus(", "Release(",
-	    "Disconnect(", "Reload("};
+	    "ListRegions(", "ListPeers(", "ListTransfers(", "Explain(", "Events(", "GetStatus(",
+	    "Release(", "Disconnect(", "Reload("};
 	struct fixture *f = *state;
 	json_t *answer =
 	    client_call(f->client, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
@@ -619,7 +619,7 @@ static void
 answers_are_described(void **state)
 {
 	static const char *const CALLS[] = {"io.rwriter.ListRegions", "io.rwriter.ListPeers",
-	    "io.rwriter.ListTransfers", "io.rwriter.GetStatus"};
+	    "io.rwriter.ListTransfers", "io.rwriter.Explain", "io.rwriter.GetStatus"};
 	struct fixture *f = *state;
 	int fd = memory_file(1);
 	json_t *described =
