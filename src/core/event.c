@@ -107,6 +107,7 @@ describe_region(const struct region *region, const struct arrival_view *arrival)
 	    .region = region->section,
 	    .region_id = region->id,
 	    .arrival = arrival,
+	    .path = arrival->path,
 	};
 }
 

@@ -204,6 +204,25 @@ def test_program_gets_the_facts_and_nothing_else(make, hello, program):
     assert target.regions()[0]["lastHook"] == event["text"]
 
 
+def test_program_of_a_spool_gets_the_path(make, hello, program, tmp_path):
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    region = {"sink": "spool", "directory": spool, "free": "0"}
+    writer, target = hooked(make, program, 'cat "$RWRITER_PATH" >content', **region)
+    since = cursor(target)
+    hello.chmod(0o604)
+    said = writer.rwctl("write", "--preserve", "b", hello).stdout
+    assert said.startswith(b"hello.txt -> b: stored durably, 17 bytes in "), said
+    stored = told(target, since, 3)[2]
+    path = spool / "hello.txt"
+    assert (stored["event"], stored["path"]) == ("stored", str(path))
+    assert "exited with 0 after" in hook_ended(target, since)["text"]
+    assert (program.directory / "content").read_bytes() == HELLO
+    assert (path.stat().st_mode & 0o777, int(path.stat().st_mtime)) == (0o604, int(hello.stat().st_mtime))
+    arrived = target.rwctl("wait-arrival", "--since", since).stdout.decode()
+    assert arrived.startswith("hello.txt from 127.0.0.1: stored durably, 17 bytes, ") and str(path) in arrived
+
+
 def test_program_that_fails_or_is_missing(make, hello, program):
     writer, target = hooked(make, program, "exit 3")
     since = cursor(target)
