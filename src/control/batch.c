@@ -89,6 +89,7 @@ start_item(struct batch *b, struct item *item)
 	    .fd = item->fd,
 	    .timeout_ns = varlink_number(b->call, "timeoutMs") * NSEC_PER_MSEC,
 	    .preserve = varlink_flag(b->call, "preserve"),
+	    .again = varlink_flag(b->call, "again"),
 	    .uid = b->call->uid,
 	    .update = item_update,
 	    .arg = item,

@@ -36,7 +36,7 @@ struct method {
 	enum privilege privilege;
 	bool descriptor; /* one comes with the call; WriteBatch counts them itself */
 	void (*fn)(const struct control_env *env, struct varlink_call *call);
-	struct parameter parameters[8]; /* ended by a name that is NULL */
+	struct parameter parameters[9]; /* ended by a name that is NULL */
 };
 
 static void
@@ -202,6 +202,7 @@ static const struct method METHODS[] = {
 		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
 		{.name = "preserve", .type = FLAG, .optional = true},
 		{.name = "discard", .type = FLAG, .optional = true},
+		{.name = "again", .type = FLAG, .optional = true},
 	    },
     },
     {
@@ -216,6 +217,7 @@ static const struct method METHODS[] = {
 		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
 		{.name = "preserve", .type = FLAG, .optional = true},
 		{.name = "discard", .type = FLAG, .optional = true},
+		{.name = "again", .type = FLAG, .optional = true},
 	    },
     },
     {

@@ -61,6 +61,7 @@ write_start(struct core *core, struct varlink_call *call)
 	    .size = varlink_number(call, "size"),
 	    .timeout_ns = varlink_number(call, "timeoutMs") * NSEC_PER_MSEC,
 	    .preserve = varlink_flag(call, "preserve"),
+	    .again = varlink_flag(call, "again"),
 	    .uid = call->uid,
 	    .update = write_update,
 	    .arg = w,

@@ -53,6 +53,8 @@ struct write_request {
 	uint64_t size;       /* stream: room to ask for, 0 if the caller does not know */
 	uint64_t timeout_ns; /* 0: none */
 	bool preserve;       /* the file there shall have the mode and the mtime of this one */
+	bool again; /* it was begun before: a peer that is not there now is waited for, as after a
+		       lost connection */
 	uid_t uid;
 	/* Each progress step at most every 100 ms and each change of state; the last call has a
 	 * final state, and the transfer is gone when it returns. Called between the loop's

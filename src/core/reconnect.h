@@ -1,8 +1,8 @@
 /* reconnect.h -- whether and when a transfer that has lost its connection gets another
  *
- * A transfer that has once had a region is given connections again and again, at growing intervals,
- * until [limits] reconnect is over since it last got on. What fails before is told at once: nobody
- * listens there, say.
+ * A transfer that has once had a region, or is an earlier one begun again, is given connections
+ * again and again, at growing intervals, until [limits] reconnect is over since it last got on.
+ * What fails before is told at once: nobody listens there, say.
  */
 
 #pragma once
@@ -16,7 +16,7 @@ struct loop_timer;
 
 struct reconnect {
 	struct loop_timer *timer;
-	bool granted;      /* it has had a region */
+	bool granted;      /* it has had a region, perhaps in an earlier life */
 	uint64_t lost_at;  /* loop_now() of the first loss since it got on; 0: none */
 	uint64_t pause_ns; /* before the next try */
 	unsigned tries;    /* since lost_at */

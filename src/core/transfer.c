@@ -234,6 +234,8 @@ fill_in(struct transfer *t, const struct write_request *r)
 	t->started = loop_now();
 	flight_begin(&t->flight, t->started);
 	t->preserve = r->preserve;
+	if (r->again)
+		reconnect_granted(&t->reconnect);
 	snprintf(t->region, sizeof(t->region), "%s", region_of(r));
 	t->view = (struct transfer_view){
 	    .id = ++t->core->last_transfer,

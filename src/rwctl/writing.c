@@ -28,6 +28,8 @@ writing_parameters(const struct writing *w)
 		json_object_set_new(parameters, "preserve", json_true());
 	if (w->o->discard)
 		json_object_set_new(parameters, "discard", json_true());
+	if (w->again)
+		json_object_set_new(parameters, "again", json_true());
 	return parameters;
 }
 
@@ -61,6 +63,7 @@ int
 writing_await_daemon(struct writing *w)
 {
 	progress_clear(w->progress);
+	w->again = true;
 	return comeback_await(&w->comeback, w->call, w->deadline);
 }
 

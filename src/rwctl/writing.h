@@ -18,7 +18,8 @@ struct writing {
 	struct progress *progress;
 	struct deadline deadline;
 	struct comeback comeback;
-	bool lost; /* it has been said that the connection to the peer is */
+	bool lost;  /* it has been said that the connection to the peer is */
+	bool again; /* the daemon has gone meanwhile, and come back */
 };
 
 /* The parameters of Write and WriteBatch that are the same. */

@@ -64,6 +64,10 @@ class Trouble:
         final = self.pair.inbox / self.path.name
         assert not final.exists() or self.pair.stored(self.path), f"half a file after {kind}"
 
+    def end(self):
+        out, errors = self.process.communicate(timeout=150)
+        return self.process.returncode, (out + errors).decode()
+
     def transfer(self):
         self.transfers += 1
         size = self.chance.choice([1000, 300_000, 5 * MEBIBYTE, 20 * MEBIBYTE, 40 * MEBIBYTE])
@@ -74,10 +78,12 @@ class Trouble:
             if self.process.poll() is not None:
                 break
             self.strike()
-        out, errors = self.process.communicate(timeout=150)
-        said = (out + errors).decode()
+        status, said = self.end()
+        if status == 1 and "cannot be reached" in said and "has gone" not in said:
+            self.begin()  # it was begun when nobody was there: that is told at once
+            status, said = self.end()
         # Whoever runs the command again after it was done may be told that the file is there.
-        assert self.process.returncode == 0 or self.pair.stored(self.path), said
+        assert status == 0 or self.pair.stored(self.path), said
         assert self.pair.stored(self.path), f"lost, or not as it was: {said}"
         self.pair.clean(self.path.name)
         (self.pair.inbox / self.path.name).unlink()
