@@ -39,7 +39,8 @@ class Line:
     def cut(self):
         """All connections are reset; new ones may come."""
         with self.lock:
-            for end in list(self.pairs):
+            while self.pairs:
+                end = next(iter(self.pairs))
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                 self.drop(end)
 
