@@ -238,7 +238,7 @@ void
 outbound_run(struct outbound *ob, struct transfer *t)
 {
 	loop_timer_clear(ob->deadline);
-	transfer_running(t);
+	transfer_running(t, ob->grant.sink == RWP_SINK_SPOOL);
 	flight_join(&t->flight, &ob->flight);
 	sender_start(&ob->sender, t, t->source);
 }

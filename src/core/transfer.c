@@ -379,8 +379,9 @@ transfer_released(struct transfer *t)
 }
 
 void
-transfer_running(struct transfer *t)
+transfer_running(struct transfer *t, bool to_spool)
 {
+	t->to_spool = to_spool;
 	t->view.sent = t->view.arrived = t->view.durable = t->view.checked = 0;
 	t->view.code = 0;
 	t->view.text[0] = t->view.fix[0] = '\0';
@@ -405,12 +406,25 @@ take_words(struct transfer *t, const struct failure *why)
 	t->view.fix_on_peer = why->fix_on_peer;
 }
 
+/* A stream whose first bytes are gone can only go on behind what a spool has of it. */
+static bool
+is_lost_for_good(const struct transfer *t, struct failure *why)
+{
+	size_t used = strlen(why->text);
+
+	if (t->to_spool || source_start(t->source) == 0)
+		return false;
+	snprintf(why->text + used, sizeof(why->text) - used,
+	    "; the first bytes of the stream cannot be read again");
+	return true;
+}
+
 void
 transfer_broke(struct transfer *t, const struct failure *why)
 {
 	struct failure last = *why;
 
-	if (t->core->stopping ||
+	if (t->core->stopping || is_lost_for_good(t, &last) ||
 	    !reconnect_lost(&t->reconnect, t->core->conf->reconnect_ns, &last)) {
 		transfer_fail(t, &last);
 		return;

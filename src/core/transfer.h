@@ -46,6 +46,7 @@ struct transfer {
 	bool preserve; /* the file's mode and mtime travel too */
 	struct reconnect reconnect;
 	struct flight flight;
+	bool to_spool;                    /* which may go on where another connection was lost */
 	uint64_t sent_most, arrived_most; /* over all connections */
 	uint64_t started, sending_since;  /* loop_now() */
 	struct transfer_view view;
@@ -65,7 +66,7 @@ void transfer_attach(struct transfer *t, struct outbound *ob);
 /* Its connection has lost it, or has done with it. */
 void transfer_released(struct transfer *t);
 /* The connection begins with it: from now on it must get on. */
-void transfer_running(struct transfer *t);
+void transfer_running(struct transfer *t, bool to_spool);
 /* Its connection is lost, or none could be had: it is made again where that is right, else it
  * fails. */
 void transfer_broke(struct transfer *t, const struct failure *why);

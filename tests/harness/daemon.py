@@ -36,7 +36,7 @@ class Daemon:
         self.sections = {
             "rwriter": {"name": name, "control": self.socket},
             "listen default": {"address": address, "port": self.port, "fabric": fabric, "allow": "host"},
-            "limits": {"stop": "2s"},
+            "limits": {"stop": "2s", "reconnect": "0"},  # a transfer that breaks tells at once what broke it
         }
         for peer in peers:
             self.add_peer(peer)

@@ -60,6 +60,22 @@ def test_deadline(pair, hello):
     works(writer, target, hello)
 
 
+def test_target_restarted_under_a_transfer(pair, tmp_path):
+    """The connection is made again, with no word to rwctl but that."""
+    writer, target = pair
+    writer.configure(limits={"reconnect": "1min"})
+    writer.rwctl("reload")
+    data = bytes(range(256)) * 4096
+    stream = hold(writer, target, "--name", "again")
+    target.kill()
+    target.start()
+    until(lambda: receiving(target), what="the stream to be sent again")
+    out, errors = stream.communicate(data, timeout=60)
+    assert stream.returncode == 0, errors.decode()
+    assert target.dump() == bytes(2 << 20) + data
+    assert writer.status()["reconnects"] == 1
+
+
 def test_target_restarted(pair, hello):
     writer, target = pair
     writer.rwctl("write", "b", hello)

@@ -23,7 +23,7 @@ def big(tmp_path_factory):
 def pair(make, small):
     """A target and a writer that have done one transfer and closed their connection."""
     target = make("b", sections={"region default": {"max-size": "256M"}, "limits": {"stop": "2s"}})
-    writer = make("a", peers=[target], sections={"limits": {"stop": "2s"}})
+    writer = make("a", peers=[target], sections={"limits": {"stop": "2s", "reconnect": "0"}})
     writer.rwctl("write", "b", small)
     settle(writer, target)
     return writer, target

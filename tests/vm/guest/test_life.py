@@ -11,7 +11,7 @@ import pytest
 from rwriter import Device, until
 
 SOON = 20  # seconds, on a machine that is slow: retry (1 s), dead interval, set-up
-LIMITS = {"retry": "1s", "beat": "500ms", "dead": "5s", "setup": "3s", "stop": "2s"}
+LIMITS = {"reconnect": "0", "retry": "1s", "beat": "500ms", "dead": "5s", "setup": "3s", "stop": "2s"}
 HELLO = b"Hello RDMA Write!"
 
 
