@@ -191,7 +191,7 @@ is_one(const struct sender *s)
 	return source_length(s->source) <= s->staging.chunk_size;
 }
 
-/* From `done` on, or, with a border, from the start up to what is to be compared. */
+/* From there on; a border parts what is only compared from what is sent. */
 static void
 read_from(struct sender *s, uint64_t offset, uint64_t border)
 {

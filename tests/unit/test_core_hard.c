@@ -139,6 +139,26 @@ stuck_read(void **state)
 	arrives(w, "b", 1000);
 }
 
+/* All of the staging memory is being filled, before the first segment is there. */
+static void
+reads_ahead(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	struct outbound *ob;
+
+	set(&reads_stuck, true);
+	world_begin(w, &o, "b", 9 << 20);
+	WORLD_UNTIL(w, fake_conn(0, 0) != NULL);
+	ob = container_of(writer_end(), struct outbound, channel);
+	WORLD_UNTIL(w, ob->sender.state == SENDER_SENDING);
+	for (unsigned i = 0; i < LIMIT_STAGING_CHUNKS; i++)
+		assert_int_equal(ob->sender.staging.chunks[i].state, CHUNK_READING);
+	set(&reads_stuck, false);
+	WORLD_UNTIL(w, o.done);
+	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
+}
+
 /* What anybody can send for nothing is no progress of the transfer that it interrupts. */
 static void
 cheap_records(void **state)
@@ -372,6 +392,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(stream_without_result),
 	    STUCK(stuck_read),
+	    STUCK(reads_ahead),
 	    TEST(cheap_records),
 	    TEST(line_invents_bytes),
 	    TEST(line_invents_records),
