@@ -1,489 +1,333 @@
-/* stranger.c -- a client of the rwriter protocol that shares no code with rwriter: it is written
- * from rwriter-protocol(7) alone, over librdmacm's blocking calls, and can also misbehave
+/* stranger.c -- a client of the rwriter protocol that shares no code with rwriter, and can
+ * misbehave
  *
- *   stranger MODE ADDRESS PORT TEXT
+ *   stranger ADDRESS PORT STEP ...
  *
- * minimal   the minimal writer of the manual: HELLO, GRANT, payload, ONE, RESULT, BYE
- * stale     says HELLO with another boot id: must be denied
- * outside   writes one byte beyond the region that it was granted
- * send      sends a message, which takes a receive at the target where there is one, then goes on
- *
- * Prints what it sees, one line each; exit status 0 unless it could not play its part.
+ * Connects and takes the steps one after the other (STEPS, below, has them all), printing what it
+ * sees, a line for each thing. The minimal writer of the manual is: hello one=TEXT answer bye. Exit
+ * status 0 unless it could not play its part.
  */
 
-#include <arpa/inet.h>
-#include <endian.h>
 #include <err.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
+#include "stranger.h"
 
-enum { HELLO = 1, ONE = 6, BYE = 9, GRANT = 65, DENY = 66, RESULT = 68 };
-enum { T_WRITER = 1, T_SIZE = 4, T_ECHO = 7, T_ADDRESS = 16, T_RKEY = 17, T_GENERATION = 18 };
-enum { T_CODE = 32, T_TEXT = 33, T_NAME = 48, T_LENGTH = 49, T_CHECK = 63 };
-enum { RING = 128, RECORD = 64, MAILBOX_BLOBS = 1152 };
+enum { T_CODE = 32, T_TEXT = 33, CROWD_MAX = 64 };
 
-struct stranger {
-	struct rdma_cm_id *id;
-	struct ibv_mr *mailbox_mr, *source_mr;
-	uint8_t mailbox[4096] __attribute__((aligned(4096)));
-	uint8_t source[8192] __attribute__((aligned(4096)));
-	/* from the reply */
-	uint8_t boot_id[8];
-	uint32_t connection_generation, tail_rkey, ring, blob_used;
-	uint64_t tail_addr, seq, mailbox_seq, beat;
-	/* from the GRANT */
-	uint64_t region_addr, region_size;
-	uint32_t region_rkey, grant;
-};
+static const char *address, *port;
+static struct stranger self, crowd[CROWD_MAX];
 
-static uint32_t
-crc32c(uint32_t crc, const void *data, size_t len)
+/* ---- looking ---- */
+
+static const char *
+word_of(unsigned type)
 {
-	const uint8_t *p = data;
-
-	crc = ~crc;
-	while (len--) {
-		crc ^= *p++;
-		for (int bit = 0; bit < 8; bit++)
-			crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78u : 0);
-	}
-	return ~crc;
+	return type == DENY ? "denied" : type == NOTICE ? "notice" : "result";
 }
 
-static void
-put16(uint8_t *p, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(p, &v, 2);
-}
-
-static void
-put32(uint8_t *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, 4);
-}
-
-static void
-put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, 8);
-}
-
-static uint16_t
-get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, 2);
-	return le16toh(v);
-}
-
-static uint32_t
-get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return le32toh(v);
-}
-
-static uint64_t
-get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return le64toh(v);
-}
-
-/* ---- blobs ---- */
-
-static size_t
-blob_start(uint8_t *blob, unsigned kind, uint64_t seq)
-{
-	memset(blob, 0, 16);
-	put16(blob, (uint16_t)kind);
-	put64(blob + 8, seq);
-	return 16;
-}
-
-static size_t
-blob_put(uint8_t *blob, size_t at, unsigned type, const void *value, size_t len)
-{
-	size_t padded = (4 + len + 7) / 8 * 8;
-
-	memset(blob + at, 0, padded);
-	put16(blob + at, (uint16_t)type);
-	put16(blob + at + 2, (uint16_t)len);
-	memcpy(blob + at + 4, value, len);
-	put32(blob + 4, (uint32_t)(at + padded));
-	return at + padded;
-}
-
-static size_t
-blob_put64(uint8_t *blob, size_t at, unsigned type, uint64_t value)
-{
-	uint8_t v[8];
-
-	put64(v, value);
-	return blob_put(blob, at, type, v, sizeof(v));
-}
-
-/* The value of a TLV, or NULL. */
-static const uint8_t *
-blob_find(const uint8_t *blob, size_t size, unsigned type, size_t *ret_len)
-{
-	size_t end = get32(blob + 4);
-
-	for (size_t at = 16; at + 4 <= end && end <= size;) {
-		size_t len = get16(blob + at + 2);
-
-		if ((get16(blob + at) & 0x7fff) == type && at + 4 + len <= end) {
-			*ret_len = len;
-			return blob + at + 4;
-		}
-		at += (4 + len + 7) / 8 * 8;
-	}
-	return NULL;
-}
-
-/* ---- verbs ---- */
-
-/* Posts and waits; the completion's status. */
-static enum ibv_wc_status
-post(struct stranger *s, struct ibv_send_wr *wr)
-{
-	struct timespec pause = {.tv_nsec = 100000};
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
-
-	wr->send_flags = IBV_SEND_SIGNALED;
-	if (ibv_post_send(s->id->qp, wr, &bad))
-		errx(1, "ibv_post_send");
-	for (int i = 0; i < 100000; i++) {
-		if (ibv_poll_cq(s->id->send_cq, 1, &wc) == 1)
-			return wc.status;
-		nanosleep(&pause, NULL);
-	}
-	errx(1, "no completion"); /* siw forgets some when the other side ends the connection */
-}
-
-/* Writes len bytes that lie in s->source. */
-static enum ibv_wc_status
-write_to(struct stranger *s, uint32_t rkey, uint64_t addr, const void *from, size_t len)
-{
-	struct ibv_sge sge = {(uintptr_t)from, (uint32_t)len, s->source_mr->lkey};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = len > 0};
-
-	wr.wr.rdma.remote_addr = addr;
-	wr.wr.rdma.rkey = rkey;
-	return post(s, &wr);
-}
-
-static void
-must_write(struct stranger *s, uint32_t rkey, uint64_t addr, const void *from, size_t len)
-{
-	enum ibv_wc_status status = write_to(s, rkey, addr, from, len);
-
-	if (status != IBV_WC_SUCCESS)
-		errx(1, "write: %s", ibv_wc_status_str(status));
-}
-
-static void
-send_request(struct stranger *s)
-{
-	uint8_t request[56] = {'R', 'W', 'P', '1', 1, 1, sizeof(request)};
-	struct rdma_conn_param param = {
-	    .private_data = request, .private_data_len = sizeof(request), .retry_count = 7};
-	const uint8_t *reply;
-
-	request[7] = s->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP ? 2 : 1;
-	put32(request + 12, s->mailbox_mr->rkey);
-	put64(request + 16, (uintptr_t)s->mailbox);
-	if (rdma_connect(s->id, &param))
-		err(1, "rdma_connect");
-
-	reply = s->id->event->param.conn.private_data;
-	if (!reply || s->id->event->param.conn.private_data_len < 56 || memcmp(reply, "RWP1", 4) ||
-	    reply[4] != 1)
-		errx(1, "this is no reply of the protocol's version 1");
-	s->ring = 1u << reply[5];
-	s->tail_rkey = get32(reply + 12);
-	s->tail_addr = get64(reply + 16);
-	s->connection_generation = get32(reply + 28);
-	memcpy(s->boot_id, reply + 32, sizeof(s->boot_id));
-}
-
-static void
-connect_to(struct stranger *s, const char *address, const char *port)
-{
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-	    .cap = {.max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
-
-	if (inet_pton(AF_INET, address, &to.sin_addr) != 1)
-		errx(2, "%s is no IPv4 address", address);
-	if (rdma_create_id(NULL, &s->id, NULL, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&to, 2000) ||
-	    rdma_resolve_route(s->id, 2000) || rdma_create_qp(s->id, NULL, &attr))
-		err(1, "no way to %s", address);
-	s->mailbox_mr = ibv_reg_mr(s->id->pd, s->mailbox, sizeof(s->mailbox),
-	    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	s->source_mr = ibv_reg_mr(s->id->pd, s->source, sizeof(s->source), IBV_ACCESS_LOCAL_WRITE);
-	if (!s->mailbox_mr || !s->source_mr)
-		err(1, "ibv_reg_mr");
-	send_request(s);
-}
-
-static void
-disconnect(struct stranger *s)
-{
-	rdma_disconnect(s->id);
-	rdma_destroy_qp(s->id);
-	ibv_dereg_mr(s->mailbox_mr);
-	ibv_dereg_mr(s->source_mr);
-	rdma_destroy_id(s->id);
-}
-
-/* ---- records ---- */
-
-struct record {
-	unsigned type;
-	uint32_t transfer, length, data_crc, grant;
-	size_t blob_len; /* the blob lies at the start of s->source */
-};
-
-/* The blob first, then the record whose last word is the flag. */
-static void
-write_record(struct stranger *s, const struct record *r)
-{
-	uint64_t blobs = s->tail_addr + RING + (uint64_t)RECORD * s->ring;
-	uint8_t *out = s->source + sizeof(s->source) - RECORD;
-	uint32_t tag;
-
-	s->seq++;
-	if (r->blob_len)
-		must_write(s, s->tail_rkey, blobs + s->blob_used, s->source, r->blob_len);
-
-	memset(out, 0, RECORD);
-	out[0] = (uint8_t)r->type;
-	put16(out + 2, (uint16_t)r->blob_len);
-	put32(out + 4, r->transfer);
-	put32(out + 24, r->length);
-	put32(out + 28, r->data_crc);
-	put32(out + 32, r->grant);
-	put32(out + 36, s->blob_used);
-	put64(out + 56, s->seq);
-	tag = crc32c(crc32c(0, out, 40), out + 56, 8);
-	put32(out + 40, tag);
-	must_write(
-	    s, s->tail_rkey, s->tail_addr + RING + RECORD * ((s->seq - 1) % s->ring), out, RECORD);
-	s->blob_used += (uint32_t)r->blob_len;
-}
-
-static void
-write_line(struct stranger *s)
-{
-	uint8_t *out = s->source + sizeof(s->source) - RECORD;
-
-	memset(out, 0, RECORD);
-	put32(out, 1);
-	put32(out + 4, s->grant);
-	put64(out + 8, s->mailbox_seq);
-	put64(out + 56, ++s->beat);
-	put32(out + 44, crc32c(crc32c(0, out, 44), out + 56, 8));
-	must_write(s, s->tail_rkey, s->tail_addr, out, RECORD);
-}
-
-/* Waits for the target's next record, and beats meanwhile; *ret_blob points into the mailbox. */
-static const uint8_t *
-read_record(struct stranger *s, const uint8_t **ret_blob)
-{
-	const uint8_t *slot = s->mailbox + RING + RECORD * (s->mailbox_seq % 16);
-	struct timespec pause = {.tv_nsec = 1000000};
-
-	for (int ms = 1; ms < 20000; ms++) {
-		uint64_t flag = __atomic_load_n((const uint64_t *)(slot + 56), __ATOMIC_ACQUIRE);
-
-		if (le64toh(flag) == s->mailbox_seq + 1) {
-			if (get32(slot + 40) != crc32c(crc32c(0, slot, 40), slot + 56, 8))
-				errx(1, "the target's record has a wrong tag");
-			*ret_blob = s->mailbox + MAILBOX_BLOBS + get32(slot + 36);
-			s->mailbox_seq++;
-			return slot;
-		}
-		if (ms % 100 == 0)
-			write_line(s);
-		nanosleep(&pause, NULL);
-	}
-	errx(1, "the target's record %llu did not come", (unsigned long long)s->mailbox_seq + 1);
-}
-
-/* ---- the conversation ---- */
-
-static void
-write_hello(struct stranger *s, uint64_t wanted)
-{
-	struct record hello = {.type = HELLO};
-	uint8_t echo[12];
-	size_t at = blob_start(s->source, HELLO, 1);
-
-	memcpy(echo, s->boot_id, 8);
-	put32(echo + 8, s->connection_generation);
-	at = blob_put(s->source, at, T_WRITER, "stranger", 8);
-	at = blob_put64(s->source, at, T_SIZE, wanted);
-	hello.blob_len = blob_put(s->source, at, T_ECHO, echo, sizeof(echo));
-	hello.data_crc = crc32c(0, s->source, hello.blob_len);
-	write_record(s, &hello);
-}
-
-/* The value of a TLV that must be there, len bytes long. */
-static const uint8_t *
-need(const uint8_t *blob, size_t size, unsigned type, size_t len)
-{
-	size_t found;
-	const uint8_t *value = blob_find(blob, size, type, &found);
-
-	if (!value || found != len)
-		errx(1, "TLV %u is missing or has not %zu bytes", type, len);
-	return value;
-}
-
+/* False: the connection has ended. */
 static bool
-read_grant(struct stranger *s)
+take_answer(struct stranger *s)
 {
-	const uint8_t *blob, *record = read_record(s, &blob);
-	size_t size = get16(record + 2), len = 0;
+	const uint8_t *record, *blob, *text;
+	size_t len;
 
-	if (record[0] == DENY) {
-		const uint8_t *text = blob_find(blob, size, T_TEXT, &len);
-
-		printf("denied %u: %.*s\n", get32(need(blob, size, T_CODE, 4)), (int)len,
-		    text ? (const char *)text : "");
+	if (!stranger_read(s, &record, &blob)) {
+		puts("ended by the target");
 		return false;
 	}
-	if (record[0] != GRANT)
-		errx(1, "record type %u is no GRANT", record[0]);
-	s->region_addr = get64(need(blob, size, T_ADDRESS, 8));
-	s->region_rkey = get32(need(blob, size, T_RKEY, 4));
-	s->region_size = get64(need(blob, size, T_SIZE, 8));
-	s->grant = get32(need(blob, size, T_GENERATION, 4));
-	printf("granted %llu bytes\n", (unsigned long long)s->region_size);
+	if (record[0] == GRANT) {
+		stranger_take_grant(s, record, blob);
+		printf("granted %llu bytes at %#x,%#llx\n", (unsigned long long)s->region_size,
+		    s->region_rkey, (unsigned long long)s->region_addr);
+	} else if (record[0] == RESULT && stranger_get32(record + 24) == 0) {
+		puts("result 0");
+	} else {
+		text = stranger_tlv(record, blob, T_TEXT, &len);
+		printf("%s %u: %.*s\n", word_of(record[0]),
+		    stranger_get32(stranger_tlv(record, blob, T_CODE, &(size_t){0})), (int)len,
+		    text);
+	}
 	return true;
 }
 
-static bool
-hello(struct stranger *s, size_t wanted)
+static void
+answer(struct stranger *s, const char *arg)
 {
-	write_hello(s, wanted);
-	return read_grant(s);
+	(void)arg;
+	take_answer(s);
+}
+
+/* All that the target still says, and that it ends the connection. */
+static void
+end(struct stranger *s, const char *arg)
+{
+	(void)arg;
+	while (take_answer(s))
+		;
 }
 
 static void
-write_one(struct stranger *s, const char *text)
+wait_for_input(struct stranger *s, const char *arg)
 {
-	size_t length = strlen(text), at = blob_start(s->source, ONE, 2);
-	struct record one = {
-	    .type = ONE, .transfer = 1, .grant = s->grant, .length = (uint32_t)length};
-	uint8_t *payload = s->source + 4096, check[4];
+	(void)arg;
+	printf("waiting, tail at %#x,%#llx\n", s->tail_rkey, (unsigned long long)s->tail_addr);
+	while (getchar() != EOF)
+		;
+}
 
-	memcpy(payload, text, length);
-	one.data_crc = crc32c(0, payload, length);
-	must_write(s, s->region_rkey, s->region_addr, payload, length);
+/* ---- as the manual has it ---- */
 
-	at = blob_put(s->source, at, T_NAME, "from-a-stranger", 15);
-	at = blob_put64(s->source, at, T_LENGTH, length);
-	put32(s->source + 4, (uint32_t)at + 8); /* the check covers the final length too */
-	put32(check, crc32c(0, s->source, at));
-	one.blob_len = blob_put(s->source, at, T_CHECK, check, sizeof(check));
-	write_record(s, &one);
+static void
+hello(struct stranger *s, const char *size)
+{
+	stranger_hello(s, size ? strtoull(size, NULL, 0) : 0);
+	take_answer(s);
 }
 
 static void
-transfer(struct stranger *s, const char *text)
+bye(struct stranger *s, const char *arg)
 {
-	const uint8_t *blob, *record;
-
-	write_one(s, text);
-	record = read_record(s, &blob);
-	if (record[0] != RESULT)
-		errx(1, "record type %u is no RESULT", record[0]);
-	printf("result %u\n", get32(record + 24));
-	write_record(s, &(struct record){.type = BYE});
+	(void)arg;
+	stranger_record(s, &(struct record){.value[TYPE] = BYE});
 }
 
 static void
-minimal(struct stranger *s, const char *text)
+begin(struct stranger *s, const char *arg)
 {
-	if (!hello(s, strlen(text)))
-		errx(1, "no grant");
-	transfer(s, text);
+	(void)arg;
+	stranger_begin(s);
 }
 
+/* ---- and not ---- */
+
 static void
-stale(struct stranger *s, const char *text)
+stale(struct stranger *s, const char *arg)
 {
+	(void)arg;
 	s->boot_id[0] ^= 1;
-	hello(s, strlen(text));
 }
 
 static void
-outside(struct stranger *s, const char *text)
+message(struct stranger *s, const char *arg)
 {
-	if (!hello(s, strlen(text)))
-		errx(1, "no grant");
-	printf("completion: %s\n", ibv_wc_status_str(write_to(s, s->region_rkey,
-				       s->region_addr + s->region_size, s->source, 1)));
+	(void)arg;
+	printf("completion: %s\n", stranger_message(s));
+}
+
+/* RKEY,ADDRESS,LENGTH */
+static void
+write_there(struct stranger *s, const char *arg)
+{
+	char *rest;
+	uint32_t rkey = (uint32_t)strtoul(arg, &rest, 0);
+	uint64_t addr = strtoull(rest + 1, &rest, 0);
+	size_t len = strtoul(rest + 1, NULL, 0);
+
+	memset(s->source, 0xee, len);
+	printf("completion: %s\n", stranger_write(s, rkey, addr, s->source, len));
+}
+
+/* OFFSET,LENGTH in its own region, or outside of it */
+static void
+write_at(struct stranger *s, const char *arg)
+{
+	char *rest;
+	long long offset = strtoll(arg, &rest, 0);
+	size_t len = strtoul(rest + 1, NULL, 0);
+
+	memset(s->source, 0xee, len);
+	printf("completion: %s\n",
+	    stranger_write(s, s->region_rkey, s->region_addr + (uint64_t)offset, s->source, len));
+}
+
+/* FIELD:VALUE,... of a record without a blob */
+static void
+record(struct stranger *s, const char *arg)
+{
+	struct record r = {.value[TYPE] = 0};
+	char *all = strdup(arg), *next = all, *item;
+
+	while ((item = strsep(&next, ","))) {
+		char *colon = strchr(item, ':');
+		unsigned f = 0;
+
+		*colon = '\0';
+		while (f < FIELDS && strcmp(item, FIELD_NAMES[f]))
+			f++;
+		if (f == FIELDS)
+			errx(2, "%s: a record has no such field", item);
+		r.value[f] = strtoull(colon + 1, NULL, 0);
+		r.set[f] = true;
+	}
+	stranger_record(s, &r);
+	free(all);
+}
+
+/* A record of which the flag is there and the rest never comes. */
+static void
+torn(struct stranger *s, const char *arg)
+{
+	uint64_t slot = s->tail_addr + RING + RECORD * (s->seq++ % s->ring);
+
+	(void)arg;
+	memset(s->source, 0, 8);
+	s->source[0] = (uint8_t)s->seq;
+	stranger_write(s, s->tail_rkey, slot + 56, s->source, 8);
+}
+
+/* Records that nobody knows, as fast as they go, until the target has had enough. */
+static void
+endless(struct stranger *s, const char *arg)
+{
+	(void)arg;
+	while (stranger_record(s, &(struct record){.value[TYPE] = 200}))
+		;
+}
+
+/* A HELLO that comes byte by byte: ten a second. */
+static void
+slow(struct stranger *s, const char *arg)
+{
+	struct timespec pause = {.tv_nsec = 100000000};
+	uint64_t at = s->tail_addr + RING;
+
+	(void)arg;
+	s->source[0] = HELLO;
+	for (unsigned i = 0; i < 200 && !stranger_gone(s); i++) {
+		stranger_write(s, s->tail_rkey, at + i % 56, s->source, 1);
+		nanosleep(&pause, NULL);
+	}
+	puts(s->gone ? "ended by the target" : "left alone");
+}
+
+/* What to try to hit an rkey: itself, those near it in both of its parts, any. */
+static uint32_t
+guess(uint32_t rkey, unsigned n)
+{
+	const uint32_t guesses[] = {rkey, rkey + 1 + n, rkey - 1 - n, rkey + (n << 8),
+	    rkey - (n << 8), rkey ^ 1u << n % 32, n, (uint32_t)random()};
+
+	return guesses[n % (sizeof(guesses) / sizeof(guesses[0]))];
+}
+
+/* NUMBER,RKEY,ADDRESS: a connection to each guess, for it is the last thing to be done on one:
+ * either it fails, or (siw) the target ends the connection afterwards. */
+static void
+guesses(struct stranger *s, const char *arg)
+{
+	struct stranger *other = &crowd[0];
+	char *rest;
+	unsigned number = (unsigned)strtoul(arg, &rest, 0), ended = 0;
+	uint32_t rkey = (uint32_t)strtoul(rest + 1, &rest, 0);
+	uint64_t addr = strtoull(rest + 1, NULL, 0);
+
+	(void)s;
+	for (unsigned i = 0; i < number; i++) {
+		const uint8_t *said, *blob;
+
+		memset(other, 0, sizeof(*other));
+		if (!stranger_connect(other, address, port))
+			errx(1, "rejected");
+		memset(other->source, 0xee, 8);
+		if (stranger_write(other, guess(rkey, i), addr, other->source, 8) == SUCCESS) {
+			if (stranger_read(other, &said, &blob))
+				errx(1, "guess %u: the target speaks", i);
+			ended++;
+		}
+		stranger_disconnect(other);
+	}
+	printf("%u guesses failed, %u were ended by the target\n", number - ended, ended);
+}
+
+/* NUMBER more connections, which say nothing (or HELLO, after "hello") and stay until all have
+ * come. */
+static void
+come(struct stranger *s, const char *arg, bool with_hello)
+{
+	unsigned number = (unsigned)atoi(arg), accepted = 0;
+	bool open[CROWD_MAX];
+
+	(void)s;
+	for (unsigned i = 0; i < number; i++) {
+		open[i] = stranger_connect(&crowd[i], address, port);
+		accepted += open[i];
+		if (open[i] && with_hello)
+			hello(&crowd[i], NULL);
+	}
+	printf("%u accepted, %u rejected\n", accepted, number - accepted);
+	wait_for_input(&self, NULL);
+	for (unsigned i = 0; i < number; i++)
+		stranger_disconnect(&crowd[i]);
 }
 
 static void
-send_message(struct stranger *s, const char *text)
+silent_crowd(struct stranger *s, const char *arg)
 {
-	struct ibv_send_wr empty = {.opcode = IBV_WR_SEND}; /* takes a receive without memory */
-	enum ibv_wc_status status;
+	come(s, arg, false);
+}
 
-	if (!hello(s, strlen(text)))
-		errx(1, "no grant");
-	status = post(s, &empty);
-	printf("completion: %s\n", ibv_wc_status_str(status));
-	if (status == IBV_WC_SUCCESS)
-		transfer(s, text);
+static void
+talking_crowd(struct stranger *s, const char *arg)
+{
+	come(s, arg, true);
 }
 
 static const struct {
 	const char *name;
-	void (*play)(struct stranger *s, const char *text);
-} modes[] = {
-    {"minimal", minimal},
+	void (*take)(struct stranger *s, const char *arg);
+} STEPS[] = {
+    {"hello", hello}, /* =SIZE */
+    {"one", stranger_one},
+    {"begin", begin},
+    {"bye", bye},
+    {"answer", answer},
+    {"end", end},
+    {"wait", wait_for_input},
     {"stale", stale},
-    {"outside", outside},
-    {"send", send_message},
+    {"message", message},
+    {"write", write_there},
+    {"write-at", write_at},
+    {"record", record},
+    {"torn", torn},
+    {"endless", endless},
+    {"slow", slow},
+    {"guess", guesses},
+    {"silent-crowd", silent_crowd},
+    {"crowd", talking_crowd},
 };
+
+static void
+take(struct stranger *s, char *step)
+{
+	char *arg = strchr(step, '=');
+
+	if (arg)
+		*arg++ = '\0';
+	for (size_t i = 0; i < sizeof(STEPS) / sizeof(STEPS[0]); i++)
+		if (strcmp(step, STEPS[i].name) == 0) {
+			STEPS[i].take(s, arg);
+			return;
+		}
+	errx(2, "%s: no such step", step);
+}
 
 int
 main(int argc, char **argv)
 {
-	static struct stranger s;
-
-	if (argc != 5 || strlen(argv[4]) > 2048)
-		errx(2, "usage: stranger MODE ADDRESS PORT TEXT");
+	if (argc < 4)
+		errx(2, "usage: stranger ADDRESS PORT STEP ...");
+	address = argv[1];
+	port = argv[2];
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		if (strcmp(argv[1], modes[i].name))
-			continue;
-		connect_to(&s, argv[2], argv[3]);
-		modes[i].play(&s, argv[4]);
-		disconnect(&s);
-		return 0;
-	}
-	errx(2, "%s: no such mode", argv[1]);
+	if (!stranger_connect(&self, address, port))
+		errx(1, "rejected");
+	for (int i = 3; i < argc; i++)
+		take(&self, argv[i]);
+	stranger_disconnect(&self);
+	return 0;
 }

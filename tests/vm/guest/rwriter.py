@@ -146,6 +146,23 @@ def until(condition, timeout=30, what=None):
         time.sleep(0.1)
 
 
+def settle(*daemons):
+    """Ends all connections and regions."""
+    for daemon in daemons:
+        for peer in daemon.json("peers")["peers"]:
+            daemon.rwctl("disconnect", peer["name"], check=False)
+    for daemon in daemons:
+        until(lambda: daemon.json("status")["connections"] == 0, what="no connections")
+        for region in daemon.regions():
+            daemon.rwctl("release", str(region["id"]), check=False)
+        until(lambda: is_clean(daemon), what=f"{daemon.name} to be clean")
+
+
+def is_clean(daemon):
+    status = daemon.json("status")
+    return status["transfers"] == 0 and status["connections"] == 0 and status["memoryUsed"] == 0
+
+
 def pattern(size):
     """Bytes of which no two pages are alike."""
     mebibyte = bytearray(os.urandom(min(size, 1 << 20)))

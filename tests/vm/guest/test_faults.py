@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rwriter import BIN, pattern, rdma_objects, until
+from rwriter import BIN, is_clean, pattern, rdma_objects, settle, until
 
 MEBIBYTE = 1 << 20
 BIG = 128 * MEBIBYTE
@@ -34,22 +34,6 @@ def small(tmp_path):
     path = tmp_path / "small.txt"
     path.write_bytes(b"Hello RDMA Write!")
     return path
-
-
-def settle(*daemons):
-    for daemon in daemons:
-        for peer in daemon.json("peers")["peers"]:
-            daemon.rwctl("disconnect", peer["name"], check=False)
-    for daemon in daemons:
-        until(lambda: daemon.json("status")["connections"] == 0, what="no connections")
-        for region in daemon.regions():
-            daemon.rwctl("release", str(region["id"]), check=False)
-        until(lambda: is_clean(daemon), what=f"{daemon.name} to be clean")
-
-
-def is_clean(daemon):
-    status = daemon.json("status")
-    return status["transfers"] == 0 and status["connections"] == 0 and status["memoryUsed"] == 0
 
 
 def receiving(target):
