@@ -43,7 +43,8 @@ struct spooled { /* a file that comes about: a->sink_data */
 	uint64_t check_offset, durable;
 	uint32_t check_crc;
 	struct part_fault check_fault;
-	struct loop_timer *timer;
+	struct loop_timer *timer;        /* the next checkpoint ... */
+	bool timed;                      /* ... is set */
 	void (*then)(struct spooled *s); /* waits for the checkpoint's end */
 };
 
@@ -128,6 +129,7 @@ static void
 when_unchecked(struct spooled *s, void (*fn)(struct spooled *s))
 {
 	loop_timer_clear(s->timer);
+	s->timed = false;
 	if (s->checking)
 		s->then = fn;
 	else
@@ -201,10 +203,13 @@ check_if_due(struct spooled *s, bool now)
 	if (s->checking || more == 0 || s->part.complete)
 		return;
 	if (!now && more < LIMIT_CHECKPOINT) {
-		loop_timer_set(s->timer, CHECKPOINT_NS);
+		if (!s->timed)
+			loop_timer_set(s->timer, CHECKPOINT_NS);
+		s->timed = true;
 		return;
 	}
 	loop_timer_clear(s->timer);
+	s->timed = false;
 	s->checking = true;
 	s->check_offset = s->a->received;
 	s->check_crc = s->a->crc;
@@ -216,7 +221,10 @@ check_if_due(struct spooled *s, bool now)
 static void
 on_timer(void *arg)
 {
-	check_if_due(arg, true);
+	struct spooled *s = arg;
+
+	s->timed = false;
+	check_if_due(s, true);
 }
 
 /* ---- the beginning ---- */

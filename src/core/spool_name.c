@@ -31,7 +31,8 @@ spool_name_version(const char *name, unsigned n, char out[SPOOL_NAME_MAX])
 	if (n == 0)
 		snprintf(out, SPOOL_NAME_MAX, "%s", name);
 	else
-		snprintf(out, SPOOL_NAME_MAX, "%.*s.%u", NAME_MAX - VERSION_ROOM, name, n);
+		snprintf(out, SPOOL_NAME_MAX, "%.*s.%u", NAME_MAX - VERSION_ROOM, name,
+		    n % (SPOOL_VERSIONS + 1)); /* not more: the compiler counts the bytes */
 }
 
 void

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import stat
+import time
 
 import iwarp
 import pytest
@@ -448,3 +449,30 @@ def test_stopped_in_the_middle(spool, connect, directory):
     target.process.send_signal(signal.SIGTERM)
     assert target.process.wait(timeout=60) == 0
     assert len(partials(directory)) == 1
+
+
+# ---- with rwctl ----
+
+
+def test_rwctl(make, spool, directory, tmp_path):
+    target = spool()
+    writer = make("a", peers=[target])
+    data = os.urandom(3 << 20)
+    (tmp_path / "big.img").write_bytes(data)
+    said = writer.rwctl("write", "b", tmp_path / "big.img").stdout.decode()
+    assert "stored" in said
+    assert (directory / "big.img").read_bytes() == data
+    only_files(directory, "big.img")
+
+
+def test_a_trickle_becomes_durable(spool, connect):
+    """Also while something comes all the time."""
+    writer = connect(spool())
+    writer.begin(name="trickle")
+    for at in range(2000):
+        writer.data(at, b"x")
+        writer.turn()
+        if writer.last_line.durable > 0:
+            break
+        time.sleep(0.01)
+    assert 0 < writer.last_line.durable
