@@ -480,6 +480,7 @@ push_begin_ok(struct arrival *a)
 	};
 
 	a->resumes = true;
+	a->progress++;
 	channel_push(a->channel, &r, NULL, 0, NULL);
 }
 

@@ -51,7 +51,8 @@ inbound_of(struct channel *ch)
 
 /* ---- state ---- */
 
-/* A stream may pause for as long as its writer beats: what feeds it may be a person. */
+/* A stream may pause for as long as its writer beats: what feeds it may be a person. So may a
+ * writer that compares what is there with what it has. */
 static uint64_t
 state_deadline(const struct inbound *in)
 {
@@ -61,9 +62,11 @@ state_deadline(const struct inbound *in)
 		return conf->hello_ns;
 	if (in->state < INBOUND_OPEN)
 		return conf->setup_ns;
-	if (arrival_open(&in->arrival))
-		return arrival_is_stream(&in->arrival) ? FOREVER_NS : conf->stall_ns;
-	return conf->idle_ns;
+	if (!arrival_open(&in->arrival))
+		return conf->idle_ns;
+	if (arrival_is_stream(&in->arrival) || in->arrival.resumes)
+		return FOREVER_NS;
+	return conf->stall_ns;
 }
 
 static void
