@@ -183,6 +183,11 @@ def test_address_that_moves_to_another_interface(bond, start, hello):
     for daemon in writer, target:
         until(lambda: daemon.json("status")["connections"] == 0, timeout=SOON, what="the connection to be gone")
         until(lambda: "moved" in daemon.log.read_text(), timeout=SOON, what=f"{daemon.name} to notice")
+    if bond.kind == "siw":  # it stays with the hardware address that it was made with
+        says_down(target, f"no RDMA device has the address {bond.address}")
+        run("rdma", "link", "delete", bond.name)
+        run("rdma", "link", "add", bond.name, "type", bond.kind, "netdev", bond.interface)
+    for daemon in writer, target:
         listens(daemon)
     works(writer, target, hello)
 
