@@ -91,28 +91,38 @@ def test_directory_read_only(pair, tmp_path, chance):
 
 
 def test_directory_gone(pair, tmp_path, chance):
+    """Removed while the daemon runs; when it is back, a reload is enough."""
     pair = pair()
     path = random_file(tmp_path / "file", SIZE, chance)
-    away = pair.inbox.rename(pair.inbox.with_name("away"))
+    pair.inbox.rmdir()
     status, said = pair.write(path)
     assert status == 1 and str(pair.inbox) in said, said
-    away.rename(pair.inbox)
+    pair.inbox.mkdir()
+    pair.target.rwctl("reload")
     status, said = pair.write(path)
     assert status == 0, said
     assert pair.stored(path)
+    pair.clean(path.name)
 
 
-@pytest.mark.parametrize("who", ["target", "writer"])
-def test_out_of_memory_budget(pair, tmp_path, chance, who):
+@pytest.mark.parametrize("who, budget", [("target", "11M"), ("writer", "9M")])
+def test_out_of_memory_budget(pair, tmp_path, chance, who, budget):
+    """Another transfer has what this one needs; when that has ended, there is room."""
     pair = pair()
     path = random_file(tmp_path / "file", SIZE, chance)
     daemon = getattr(pair, who)
-    daemon.configure(limits={"pinned-memory": "1M"})
+    daemon.configure(limits={"pinned-memory": budget}, region={"max-size": "4M", "linger": "0"})
     daemon.rwctl("reload")
+    stream = pair.writer.stream("b")
+    stream.stdin.write(bytes(2 * MEBIBYTE))
+    stream.stdin.flush()
+    until(lambda: pair.target.regions(), what="the other transfer")
     status, said = pair.write(path)
     assert status == 1 and "pinned" in said, said
-    daemon.configure(limits={"pinned-memory": "1G"})
-    daemon.rwctl("reload")
+    stream.communicate()
+    assert stream.returncode == 0
+    pair.writer.rwctl("disconnect", "b")
+    until(lambda: pair.target.status()["memoryUsed"] == 0, what="the memory of the other transfer")
     status, said = pair.write(path)
     assert status == 0, said
     assert pair.stored(path)
