@@ -78,6 +78,8 @@ void part_forget(int dir, const char *key);
 
 /* Opens it, for this process alone. -errno: *ret_dir is untouched; -EBUSY: somebody else has it. */
 int part_open_dir(const char *path, int *ret_dir);
+/* The path still leads to it: it was not moved away, nor another mounted over it. */
+bool part_is_dir_of(const char *path, int dir);
 
 struct part_sweep {
 	int dir;

@@ -33,6 +33,15 @@ part_open_dir(const char *path, int *ret_dir)
 	return error;
 }
 
+bool
+part_is_dir_of(const char *path, int dir)
+{
+	struct stat there, ours;
+
+	return stat(path, &there) == 0 && fstat(dir, &ours) == 0 && there.st_dev == ours.st_dev &&
+	       there.st_ino == ours.st_ino;
+}
+
 /* One file with all that belongs to it. */
 struct relic {
 	struct part_sweep *sweep;

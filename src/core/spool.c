@@ -228,8 +228,10 @@ still_wanted(const struct spool *spool)
 {
 	const struct conf_region *conf = conf_find_region(spool->core->conf, spool->conf.name);
 
-	return conf != NULL && conf->sink == CONF_SINK_SPOOL &&
-	       strcmp(conf->directory, spool->conf.directory) == 0;
+	if (conf == NULL || conf->sink != CONF_SINK_SPOOL ||
+	    strcmp(conf->directory, spool->conf.directory) != 0)
+		return false;
+	return spool->state != SPOOL_READY || part_is_dir_of(conf->directory, spool->dir);
 }
 
 static void

@@ -111,8 +111,10 @@ def test_out_of_memory_budget(pair, tmp_path, chance, who, budget):
     pair = pair()
     path = random_file(tmp_path / "file", SIZE, chance)
     daemon = getattr(pair, who)
-    daemon.configure(limits={"pinned-memory": budget}, region={"max-size": "4M", "linger": "0"})
-    daemon.rwctl("reload")
+    daemon.configure(limits={"pinned-memory": budget})
+    for one in (pair.writer, pair.target):
+        one.configure(region={"max-size": "4M", "linger": "0"})
+        one.rwctl("reload")
     stream = pair.writer.stream("b")
     stream.stdin.write(bytes(2 * MEBIBYTE))
     stream.stdin.flush()
