@@ -78,7 +78,7 @@ flight_took(const struct flight *f, enum flight_phase phase)
 		return 0;
 	for (int i = 0; i < FLIGHT_PHASES; i++)
 		if (f->at[i] > before &&
-		    (f->at[i] < f->at[phase] || (f->at[i] == f->at[phase] && i < (int)phase)))
+		    (f->at[i] < f->at[phase] || (i < (int)phase && f->at[i] == f->at[phase])))
 			before = f->at[i];
 	return f->at[phase] - before;
 }

@@ -1,9 +1,10 @@
 /* shim.c -- LD_PRELOAD between a daemon and its disk and clock
  *
- * FAULTS_CONTROL names a file with a struct control, which a test changes while the daemon runs: calls
- * fail, the clock jumps. FAULTS_LOG names a file to which everything is written that changes files
- * below FAULTS_BELOW, in the order of the calls' returns: what a power loss may take away is made of it.
- * Each entry is a line "CALL ERRNO OFFSET LENGTH PATH[<TAB>PATH]", behind it LENGTH bytes of data.
+ * FAULTS_CONTROL names a file with a struct control, which a test changes while the daemon runs:
+ * calls fail, the clock jumps. FAULTS_LOG names a file to which everything is written that changes
+ * files below FAULTS_BELOW, in the order of the calls' returns: what a power loss may take away is
+ * made of it. Each entry is a line "CALL ERRNO OFFSET LENGTH PATH[<TAB>PATH]", behind it LENGTH
+ * bytes of data.
  */
 
 #define _GNU_SOURCE
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 struct control {
-	int64_t clock_ns;    /* added to the time of day */
+	int64_t clock_ns;      /* added to the time of day */
 	_Atomic int64_t skip;  /* matching calls that go well first */
 	_Atomic int64_t times; /* then so many fail */
 	int32_t error;
@@ -46,8 +47,7 @@ start(void)
 	int fd = file != NULL ? open(file, O_RDWR | O_CLOEXEC) : -1;
 
 	if (fd >= 0) {
-		control =
-		    mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (control == MAP_FAILED)
 			abort();
 		close(fd);
@@ -120,54 +120,54 @@ note(const char *call, long result, int64_t offset, const void *data, size_t len
 
 /* ---- calls on descriptors ---- */
 
-#define PWRITE(name)                                                              \
+#define PWRITE(name)                                                               \
 	ssize_t name(int fd, const void *buf, size_t n, off_t offset)              \
-	{                                                                         \
-		char path[PATH_MAX];                                              \
-		ssize_t r = -1;                                                   \
-                                                                                  \
-		path_of(fd, path);                                                \
-		if (!fails("pwrite", path))                                       \
-			r = REAL(name)(fd, buf, n, offset);                       \
+	{                                                                          \
+		char path[PATH_MAX];                                               \
+		ssize_t r = -1;                                                    \
+                                                                                   \
+		path_of(fd, path);                                                 \
+		if (!fails("pwrite", path))                                        \
+			r = REAL(name)(fd, buf, n, offset);                        \
 		note("pwrite", r, offset, buf, r > 0 ? (size_t)r : 0, path, NULL); \
-		return r;                                                         \
+		return r;                                                          \
 	}
 
-#define PREAD(name)                                               \
-	ssize_t name(int fd, void *buf, size_t n, off_t offset)    \
-	{                                                         \
-		char path[PATH_MAX];                              \
-                                                                  \
-		path_of(fd, path);                                \
-		if (fails("pread", path))                         \
-			return -1;                                \
-		return REAL(name)(fd, buf, n, offset);            \
+#define PREAD(name)                                             \
+	ssize_t name(int fd, void *buf, size_t n, off_t offset) \
+	{                                                       \
+		char path[PATH_MAX];                            \
+                                                                \
+		path_of(fd, path);                              \
+		if (fails("pread", path))                       \
+			return -1;                              \
+		return REAL(name)(fd, buf, n, offset);          \
 	}
 
-#define FTRUNCATE(name)                                            \
-	int name(int fd, off_t size)                               \
-	{                                                          \
-		char path[PATH_MAX];                               \
-		int r = -1;                                        \
-                                                                   \
-		path_of(fd, path);                                 \
-		if (!fails("ftruncate", path))                     \
-			r = REAL(name)(fd, size);                  \
-		note("ftruncate", r, size, NULL, 0, path, NULL);   \
-		return r;                                          \
+#define FTRUNCATE(name)                                          \
+	int name(int fd, off_t size)                             \
+	{                                                        \
+		char path[PATH_MAX];                             \
+		int r = -1;                                      \
+                                                                 \
+		path_of(fd, path);                               \
+		if (!fails("ftruncate", path))                   \
+			r = REAL(name)(fd, size);                \
+		note("ftruncate", r, size, NULL, 0, path, NULL); \
+		return r;                                        \
 	}
 
-#define SYNC(name)                                         \
-	int name(int fd)                                   \
-	{                                                  \
-		char path[PATH_MAX];                       \
-		int r = -1;                                \
-                                                           \
-		path_of(fd, path);                         \
-		if (!fails(#name, path))                   \
-			r = REAL(name)(fd);                \
-		note(#name, r, 0, NULL, 0, path, NULL);    \
-		return r;                                  \
+#define SYNC(name)                                      \
+	int name(int fd)                                \
+	{                                               \
+		char path[PATH_MAX];                    \
+		int r = -1;                             \
+                                                        \
+		path_of(fd, path);                      \
+		if (!fails(#name, path))                \
+			r = REAL(name)(fd);             \
+		note(#name, r, 0, NULL, 0, path, NULL); \
+		return r;                               \
 	}
 
 PWRITE(pwrite)
@@ -181,25 +181,25 @@ SYNC(fdatasync)
 
 /* ---- calls on names ---- */
 
-#define OPENAT(name)                                                     \
-	int name(int dir, const char *leaf, int flags, ...)              \
-	{                                                                \
-		char path[PATH_MAX];                                     \
-		mode_t mode = 0;                                         \
-		va_list ap;                                              \
-		int r = -1;                                              \
-                                                                         \
-		if (flags & (O_CREAT | O_TMPFILE)) {                     \
-			va_start(ap, flags);                             \
-			mode = va_arg(ap, mode_t);                       \
-			va_end(ap);                                      \
-		}                                                        \
-		path_at(dir, leaf, path);                                \
-		if (!fails("openat", path))                              \
-			r = REAL(name)(dir, leaf, flags, mode);          \
-		if (flags & O_CREAT)                                     \
-			note("openat", r, 0, NULL, 0, path, NULL);       \
-		return r;                                                \
+#define OPENAT(name)                                               \
+	int name(int dir, const char *leaf, int flags, ...)        \
+	{                                                          \
+		char path[PATH_MAX];                               \
+		mode_t mode = 0;                                   \
+		va_list ap;                                        \
+		int r = -1;                                        \
+                                                                   \
+		if (flags & (O_CREAT | O_TMPFILE)) {               \
+			va_start(ap, flags);                       \
+			mode = va_arg(ap, mode_t);                 \
+			va_end(ap);                                \
+		}                                                  \
+		path_at(dir, leaf, path);                          \
+		if (!fails("openat", path))                        \
+			r = REAL(name)(dir, leaf, flags, mode);    \
+		if (flags & O_CREAT)                               \
+			note("openat", r, 0, NULL, 0, path, NULL); \
+		return r;                                          \
 	}
 
 OPENAT(openat)
