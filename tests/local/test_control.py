@@ -52,7 +52,7 @@ def test_regions_as_json(arrived):
         "arrivals": 1,
         "bytes": 17,
         "receiveCompletions": 0,
-        "lastArrival": {"name": "hello.txt", "offset": 0, "length": 17, "crc32c": HELLO_CRC},
+        "lastArrival": {"name": "hello.txt", "offset": 0, "length": 17, "crc32c": HELLO_CRC, "path": None},
     }
 
 
