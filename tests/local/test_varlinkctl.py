@@ -22,15 +22,20 @@ def varlinkctl(command, daemon, *arguments, options=(), check=True):
 
 
 def call(daemon, method, options=(), **parameters):
-    """Parameters of the answer; with --more it comes as RFC 7464 has it."""
+    """Parameters of the answer."""
     said, _ = varlinkctl("call", daemon, f"{INTERFACE}.{method}", json.dumps(parameters), options=options)
-    return json.loads(said.strip("\x1e\n"))
+    return parse(said)
 
 
-def error(daemon, method, **parameters):
+def error(daemon, method, options=(), **parameters):
     """The error's name, and its parameters."""
-    said, complaint = varlinkctl("call", daemon, method, json.dumps(parameters), check=False)
-    return complaint.strip().rpartition(" failed: ")[2], json.loads(said)
+    said, complaint = varlinkctl("call", daemon, method, json.dumps(parameters), options=options, check=False)
+    return complaint.strip().rpartition(" failed: ")[2], parse(said)
+
+
+def parse(said):
+    """An answer; with --more it comes as RFC 7464 has it."""
+    return json.loads(said.strip("\x1e\n"))
 
 
 @pytest.fixture
@@ -43,8 +48,8 @@ def arrived(pair, hello):
 
 def test_info(arrived):
     said, _ = varlinkctl("info", arrived)
-    fields = dict(line.strip().split(": ", 1) for line in said.splitlines() if ": " in line)
-    assert (fields["Vendor"], fields["Product"]) == ("rwriter", "rwriterd")
+    fields = dict(map(str.strip, line.split(":", 1)) for line in said.splitlines() if ":" in line)
+    assert (fields["Vendor"], fields["Product"], fields["URL"]) == ("rwriter", "rwriterd", "")
     assert fields["Version"] == arrived.status()["version"]
 
 
@@ -80,22 +85,26 @@ def methods(daemon):
     return varlinkctl("list-methods", daemon, INTERFACE)[0].split()
 
 
-CALLS = {  # everything that can be called without a descriptor, and what an answer to it has
+CALLS = {  # everything that has one answer and can be called without a descriptor, and what the answer has
     "ListRegions": ({}, "regions"),
     "ListPeers": ({}, "peers"),
+    "ListTransfers": ({}, "transfers"),
+    "Explain": ({"id": "a1"}, "flights"),
     "GetStatus": ({}, "bootId"),
     "OpenRegion": ({"which": ""}, "region"),
     "Reload": ({}, None),
     "Disconnect": ({"peer": "a"}, "connections"),
-    "Release": ({"id": 0}, None),
+    "Release": ({"id": 0}, None),  # 0 stands for the number of the region
 }
+OTHERS = ["Write", "WriteBatch", "Events"]
+BATCH = {"peer": "b", "names": ["x", "y"]}
 
 
 def test_every_method(arrived):
     number = arrived.regions()[0]["id"]
-    assert sorted(methods(arrived)) == sorted(f"{INTERFACE}.{name}" for name in [*CALLS, "Write"])
+    assert sorted(methods(arrived)) == sorted(f"{INTERFACE}.{name}" for name in [*CALLS, *OTHERS])
     for name, (parameters, wanted) in CALLS.items():
-        parameters = {key: number if key == "id" else value for key, value in parameters.items()}
+        parameters = {key: number if value == 0 else value for key, value in parameters.items()}
         answer = call(arrived, name, **parameters)
         assert wanted in answer if wanted else answer == {}, name
     assert arrived.regions() == [] and arrived.status()["connections"] == 0
@@ -106,6 +115,23 @@ def test_more(arrived):
     assert call(arrived, "GetStatus", options=["--more"])["name"] == "b"
 
 
+def test_events(arrived):
+    """An answer for each, in their order."""
+    command = [VARLINKCTL, "--more", "call", f"unix:{arrived.socket}", f"{INTERFACE}.Events", '{"since": "start"}']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        answers = [reader.stdout.readline() for _ in range(3)]
+        reader.kill()
+    told = [(answer["event"]["event"], answer["lost"]) for answer in map(parse, answers)]
+    assert told == [("connected", 0), ("granted", 0), ("arrival", 0)]
+
+
+@pytest.mark.parametrize("method, parameters", [("Events", {}), ("WriteBatch", BATCH)])
+def test_more_expected(arrived, method, parameters):
+    """Asked for nothing but one answer, there is none."""
+    name, _ = error(arrived, f"{INTERFACE}.{method}", **parameters)
+    assert name == "org.varlink.service.ExpectedMore"
+
+
 def test_oneway(arrived):
     varlinkctl("call", arrived, f"{INTERFACE}.GetStatus", "{}", options=["--oneway"])
 
@@ -114,6 +140,8 @@ def test_descriptor_missing(arrived):
     """What it cannot send."""
     name, answer = error(arrived, f"{INTERFACE}.Write", peer="b", name="x")
     assert name == f"{INTERFACE}.DescriptorMissing" and "descriptor" in answer["text"]
+    name, answer = error(arrived, f"{INTERFACE}.WriteBatch", options=["--more"], **BATCH)
+    assert name == f"{INTERFACE}.DescriptorMissing" and "2 names came with 0 descriptors" in answer["text"]
 
 
 def test_errors(arrived):
