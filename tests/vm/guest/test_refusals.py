@@ -70,8 +70,8 @@ def test_writer_may_not_lock_enough_memory(make, file, device):
 
 def test_nobody_listens_there(make, file, device):
     writer = make("a")
-    said = writer.refused("write", f"{device.address}:7499", file)
-    assert f"{device.address}:7499" in said
+    said = writer.refused("write", f"{device.address}:7399", file)
+    assert f"{device.address}:7399" in said
 
 
 def test_usage(make):
@@ -89,5 +89,5 @@ def test_file_that_is_not_there(make):
 
 
 def test_daemon_that_is_not_there(device):
-    absent = Daemon("absent", device, port=7499)
+    absent = Daemon("absent", device, port=7399)
     assert str(absent.socket) in absent.refused("status", status=3)
