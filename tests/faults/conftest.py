@@ -28,7 +28,7 @@ def chance(request, record_property):
 class Pair:
     """Writer a, target b with the spool `inbox`, and the line between them."""
 
-    LIMITS = {"beat": "100ms", "dead": "1s", "stop": "5s"}
+    LIMITS = {"beat": "100ms", "dead": "1s", "stop": "5s", "reconnect": "1min"}
 
     def __init__(self, make, tmp_path, chance, rate=None, region=(), **target):
         self.inbox = tmp_path / "inbox"
