@@ -1,6 +1,7 @@
 """daemons.py -- pytest plugin: daemons that are started for a test, looked after, and stopped in order"""
 
 import contextlib
+import signal
 
 import pytest
 
@@ -8,6 +9,9 @@ pytest.register_assert_rewrite("daemon", "iwarp", "keyed", "rwp")
 from daemon import Daemon  # noqa: E402: rewritten, so that a failed assert shows its values
 
 running = []
+
+# What a shell starts in the background ignores SIGINT, and so would our children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(hookwrapper=True)
