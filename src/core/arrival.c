@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/arrival.h"
+#include "core/arrival_check.h"
 #include "core/event.h"
 #include "core/priv.h"
 #include "core/region.h"
@@ -129,21 +129,6 @@ settle(struct arrival *a)
 }
 
 /* ---- the ring ---- */
-
-/* Counts the place of a payload. False: it lies where none may. */
-static bool
-ring_take(struct arrival *a, const struct rwp_record *r)
-{
-	uint64_t size = a->region->size, at = a->ring % size;
-
-	if (r->length > LIMIT_SEGMENT || r->region_off > size || r->length > size - r->region_off ||
-	    (r->region_off != at && r->region_off != 0))
-		return false;
-	if (r->region_off != at)
-		a->ring += size - at;
-	a->ring += r->length;
-	return true;
-}
 
 /* No record is being stored: all that was used is free again. */
 static void
@@ -380,45 +365,11 @@ stored(struct job *job)
 
 /* ---- records ---- */
 
-static unsigned __attribute__((format(printf, 2, 3)))
-broken(struct rwp_deny *why, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	va_end(ap);
-	return RWP_E_PROTOCOL;
-}
-
-static unsigned
-check_bytes(const struct arrival *a, struct rwp_deny *why)
-{
-	const struct rwp_record *r = &a->record;
-	uint64_t size = region_bytes(a->region);
-
-	if (r->type != RWP_ONE && r->length == 0)
-		return broken(why, "a %s of no bytes", rwp_type_name(r->type));
-	if (r->type != RWP_HOLE &&
-	    (r->length > LIMIT_SEGMENT || r->region_off > size || r->length > size - r->region_off))
-		return broken(why,
-		    "%u bytes at %llu: a segment is at most %llu bytes and ends within %llu",
-		    r->length, (unsigned long long)r->region_off, (unsigned long long)LIMIT_SEGMENT,
-		    (unsigned long long)size);
-	if (r->stream_off != a->received)
-		return broken(why, "bytes for offset %llu, where %llu is next",
-		    (unsigned long long)r->stream_off, (unsigned long long)a->received);
-	if (r->length > a->announced - a->received)
-		return broken(
-		    why, "more bytes than the %llu announced", (unsigned long long)a->announced);
-	return a->sink->place != NULL ? a->sink->place(a, r, why) : 0;
-}
-
 static void
 take_bytes(struct arrival *a)
 {
 	struct rwp_deny why = {0};
-	unsigned code = check_bytes(a, &why);
+	unsigned code = arrival_check_bytes(a, &why);
 
 	if (code != 0)
 		fail(a, code, &why);
@@ -438,20 +389,15 @@ on_bytes(struct arrival *a, const uint8_t *blob, const char **text)
 static int
 on_end(struct arrival *a, const uint8_t *blob, const char **text)
 {
-	const struct rwp_record *r = &a->record;
 	struct rwp_deny why = {0};
+	unsigned code = arrival_check_end(a, &why);
 
 	(void)blob;
 	(void)text;
-	if (r->stream_off == a->received && r->data_crc == a->crc &&
-	    (a->announced == UINT64_MAX || a->announced == a->received)) {
+	if (code != 0)
+		fail(a, code, &why);
+	else
 		finish(a);
-		return 0;
-	}
-	broken(&why, "the end says %llu bytes with CRC32C %08x; %llu bytes with %08x arrived",
-	    (unsigned long long)r->stream_off, r->data_crc, (unsigned long long)a->received,
-	    a->crc);
-	fail(a, RWP_E_CHECKSUM, &why);
 	return 0;
 }
 
@@ -528,19 +474,6 @@ arrival_begun(
 	settle(a);
 }
 
-static unsigned
-check_begin(const struct arrival *a, const struct rwp_begin *b, struct rwp_deny *why)
-{
-	const struct rwp_record *r = &a->record;
-
-	if (a->channel->core->stopping)
-		return RWP_E_SHUTDOWN;
-	if (r->type == RWP_ONE && b->length != UINT64_MAX && b->length != r->length)
-		return broken(why, "a ONE of %u bytes that says to be of %llu", r->length,
-		    (unsigned long long)b->length);
-	return 0;
-}
-
 static void
 open_transfer(struct arrival *a, const struct rwp_begin *b)
 {
@@ -578,7 +511,7 @@ on_begin(struct arrival *a, const uint8_t *blob, const char **text)
 	}
 	open_transfer(a, &b);
 	start(a, ARRIVAL_BEGINNING);
-	code = error < 0 ? RWP_E_UNSUPPORTED : check_begin(a, &b, &why);
+	code = error < 0 ? RWP_E_UNSUPPORTED : arrival_check_begin(a, &b, &why);
 	if (code == 0)
 		code = a->sink->begin(a, &b, &why);
 	if (code != SINK_LATER)
@@ -636,7 +569,7 @@ arrival_record(
 {
 	const struct record_kind *kind = &RECORDS[r->type];
 
-	if (kind->payload && a->sink->ring && !ring_take(a, r)) {
+	if (kind->payload && a->sink->ring && !arrival_check_ring(a, r, &a->ring)) {
 		*text = "payload lies outside of its place in the ring";
 		return -EPROTO;
 	}

@@ -58,6 +58,14 @@ struct transfer {
 	struct loop_task tell_task, grave;
 };
 
+/* ---- from request ---- */
+
+/* Nobody knows it yet: source, peer and what to tell whom are the caller's to fill in. 0 or
+ * -ENOMEM. */
+int transfer_new(struct core *core, struct transfer **ret);
+/* As long as nobody knows it. Accepts NULL, returns NULL. */
+struct transfer *transfer_free(struct transfer *t);
+
 /* ---- from peer and outbound ---- */
 
 /* A dial is under way; then a connection is its own. */
