@@ -250,6 +250,27 @@ nobody_there_is_not_final(void **state)
 	assert_string_equal(o.view.text, "nobody listens there (fake: nobody listens there)");
 }
 
+/* A write that was begun before waits for its peer, as one that has lost it; to a new one it is
+ * told. */
+static void
+begun_again_waits(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	struct write_request r = {
+	    .peer = "127.0.0.1:9", .name = "again", .fd = world_file(10), .again = true};
+
+	world_reopen(w, "[limits]\nreconnect = 1s\n", NULL);
+	assert_int_equal(world_write_request(w, &o, r), 0);
+	WORLD_UNTIL(w, o.done || o.view.state == TRANSFER_RECONNECTING);
+	assert_false(o.done);
+	WORLD_UNTIL(w, o.done);
+	assert_int_equal(o.view.state, TRANSFER_FAILED);
+	assert_non_null(strstr(o.view.text, "nobody listens there"));
+	assert_non_null(strstr(o.view.text, "to get on"));
+	close(r.fd);
+}
+
 /* The target has one place, and our first attempt holds it: BUSY is our own doing. */
 static void
 busy_with_ourselves(void **state)
@@ -448,6 +469,7 @@ main(void)
 	    TEST(no_grant),
 	    TEST(reject_is_final),
 	    TEST(nobody_there_is_not_final),
+	    TEST(begun_again_waits),
 	    TEST(busy_with_ourselves),
 	    TEST(idle_makes_room),
 	    NAMED(next_address),

@@ -41,6 +41,29 @@ def test_stored(spooling, inbox, tmp_path, size):
     assert is_stored(inbox, path)
 
 
+@pytest.fixture
+def narrow(inbox):
+    """The inbox is a file system of 8 MiB."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M", "tmpfs", inbox], check=True)
+    yield inbox
+    subprocess.run(["umount", "--lazy", inbox], check=True)
+
+
+def test_disk_full(narrow, spooling, tmp_path):
+    """A file that cannot fit is refused at once, a stream when the disk is full; nothing of it stays. Then there is room."""
+    writer, target = spooling
+    path = tmp_path / "file"
+    path.write_bytes(pattern(12 * MEBIBYTE))
+    assert "no room for 12 MiB" in writer.refused("write", "--region", "inbox", "b", path)
+    stream = writer.stream("b", "--region", "inbox", "--name", "stream")
+    _, said = stream.communicate(path.read_bytes(), timeout=90)
+    assert stream.returncode == 1 and b"No space left" in said, said.decode()
+    assert not (narrow / "stream").exists()
+    subprocess.run(["mount", "-o", "remount,size=64M", narrow], check=True)
+    writer.rwctl("write", "--region", "inbox", "b", path)
+    assert (narrow / path.name).read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize("victim", ["writer", "target"])
 def test_killed(spooling, inbox, tmp_path, victim):
     """rwctl does not even notice but for the time that it takes."""
