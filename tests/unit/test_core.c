@@ -543,10 +543,9 @@ source_changes(void **state)
 	struct outcome o;
 	int fd = world_file(64 << 20);
 
-	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
+	fake.turn_bytes = 8 << 10;
 	assert_int_equal(world_write_fd(w, &o, "b", "long", fd), 0);
-	while (o.view.state < TRANSFER_SENDING || o.view.arrived < 2 << 20)
-		loop_turn(w->loop, NSEC_PER_MSEC);
+	world_some_arrives(w, &o, 2 << 20);
 	assert_int_equal(pwrite(fd, "x", 1, 60 << 20), 1);
 	close(fd);
 	fake.turn_bytes = 1 << 20;

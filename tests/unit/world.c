@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/transfer.h"
 #include "fake/fake.h"
 #include "unit/scarce.h"
 #include "unit/world.h"
@@ -383,9 +384,16 @@ world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size)
 void
 world_half_way(struct world *w, struct outcome *o)
 {
-	fake.turn_bytes = 8 << 10; /* slow enough for an update or two on the way */
+	fake.turn_bytes = 8 << 10;
 	world_begin(w, o, "b", 64 << 20);
-	WORLD_UNTIL(w, o->view.state >= TRANSFER_SENDING && o->view.arrived >= 2 << 20);
+	world_some_arrives(w, o, 2 << 20);
+}
+
+void
+world_some_arrives(struct world *w, struct outcome *o, uint64_t bytes)
+{
+	WORLD_UNTIL(w, o->done || (o->transfer->view.state == TRANSFER_SENDING &&
+				      o->transfer->view.arrived >= bytes)); /* updates lag behind */
 	assert_false(o->done);
 }
 

@@ -89,6 +89,8 @@ void world_begin(struct world *w, struct outcome *o, const char *peer, uint64_t 
 void world_write(struct world *w, struct outcome *o, const char *peer, uint64_t size);
 /* Begins a long write from a to b, slowly, and returns when some of it has arrived. */
 void world_half_way(struct world *w, struct outcome *o);
+/* Returns when so much of o has arrived, as its transfer knows it, and it still sends. */
+void world_some_arrives(struct world *w, struct outcome *o, uint64_t bytes);
 /* Waits for its end, which must be this failure. */
 void world_fails_with(struct world *w, struct outcome *o, const char *text);
 /* A file in memory with a repeatable pattern of bytes. */
