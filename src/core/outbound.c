@@ -125,12 +125,23 @@ rest(struct outbound *ob)
 	peer_schedule(ob->peer);
 }
 
+static void
+note_discard(struct outbound *ob, const struct transfer *t)
+{
+	if (ob->state != OUTBOUND_OPEN || !ob->sender.begun)
+		return;
+	ob->discard.number = ob->sender.number;
+	memcpy(ob->discard.id, t->id, sizeof(ob->discard.id));
+}
+
 void
 outbound_detach(struct outbound *ob, struct transfer *t, bool discard)
 {
 	list_del(&t->queue_node);
 	if (ob->transfer == t) {
 		ob->transfer = NULL;
+		if (discard)
+			note_discard(ob, t);
 		sender_abort(&ob->sender, discard);
 	}
 	if (ob->state < OUTBOUND_OPEN)
@@ -232,6 +243,13 @@ outbound_will_fit(const struct outbound *ob, const struct transfer *t)
 {
 	return takes_region(ob, t) && sender_is_ring(&ob->sender) && sender_is_brief(&ob->sender) &&
 	       sender_suits(&ob->sender, t->view.length);
+}
+
+bool
+outbound_discards(const struct outbound *ob, const struct transfer *t)
+{
+	return ob->state == OUTBOUND_OPEN && ob->results < ob->discard.number &&
+	       memcmp(ob->discard.id, t->id, sizeof(ob->discard.id)) == 0;
 }
 
 void

@@ -21,6 +21,7 @@
 #include "core/failure.h"
 #include "core/flight.h"
 #include "core/sender.h"
+#include "core/source.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
 #include "wire/auth.h"
@@ -68,6 +69,10 @@ struct outbound {
 	uint32_t results;          /* number of the last transfer that got its RESULT */
 	uint64_t news_at;          /* loop_now() of the target's last word about any of them */
 	struct sender sender;
+	struct { /* the last transfer that the target was told to drop */
+		uint32_t number;
+		uint8_t id[SOURCE_ID_SIZE];
+	} discard;
 	bool last;              /* the target's line says that it takes no further transfer */
 	uint64_t since;         /* CLOCK_REALTIME */
 	uint32_t transfers;     /* that arrived */
@@ -88,6 +93,9 @@ void outbound_take(struct outbound *ob, struct transfer *t);
 bool outbound_fits(const struct outbound *ob, const struct transfer *t);
 /* It does not now, but will soon: short files follow each other into a ring. */
 bool outbound_will_fit(const struct outbound *ob, const struct transfer *t);
+/* The target may not yet have dropped what it has of this transfer, given up here before: over
+ * another connection it would go on from there. */
+bool outbound_discards(const struct outbound *ob, const struct transfer *t);
 /* Open without a transfer. */
 bool outbound_is_idle(const struct outbound *ob);
 void outbound_run(struct outbound *ob, struct transfer *t);

@@ -241,6 +241,9 @@ find_fitting(struct peer *peer, const struct transfer *t)
 	struct outbound *ob;
 
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
+		if (outbound_discards(ob, t))
+			return outbound_fits(ob, t) ? ob : NULL;
+	list_for_each (ob, &peer->outbounds, struct outbound, node)
 		if (outbound_fits(ob, t))
 			return ob;
 	return NULL;
@@ -252,7 +255,7 @@ will_soon_fit(struct peer *peer, const struct transfer *t)
 	struct outbound *ob;
 
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
-		if (outbound_will_fit(ob, t))
+		if (outbound_will_fit(ob, t) || outbound_discards(ob, t))
 			return true;
 	return false;
 }
