@@ -60,7 +60,7 @@ run_open(struct job *job)
 {
 	struct spool *spool = container_of(job, struct spool, job);
 
-	spool->error = spool->dir < 0 ? part_open_dir(spool->conf.directory, &spool->dir) : 0;
+	spool->error = spool->dir < 0 ? part_open_dir(spool->path, &spool->dir) : 0;
 	spool->sweep.dir = spool->dir;
 	if (spool->error == 0)
 		spool->error = part_sweep(&spool->sweep);
@@ -122,6 +122,7 @@ open_and_sweep(struct spool *spool)
 		return;
 	}
 	list_active(spool);
+	memcpy(spool->path, spool->conf.directory, sizeof(spool->path));
 	set_state(spool, spool->dir < 0 ? SPOOL_OPENING : SPOOL_SWEEPING);
 	spool->refs++;
 	spool->core->spool_jobs++;

@@ -35,7 +35,9 @@ struct spool {
 	struct list users;           /* struct spool_user, first come first */
 	struct loop_timer *timer;    /* to sweep */
 	struct loop_task kick, grave;
-	struct job job; /* opens and sweeps */
+
+	struct job job;            /* opens and sweeps; while it runs, these are its own: */
+	char path[LIMIT_NAME * 4]; /* conf.directory, which a reload writes anew */
 	struct part_sweep sweep;
 	int error;
 };
