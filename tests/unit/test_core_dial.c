@@ -115,17 +115,17 @@ asking(struct core *core)
 #define A_FAKE  0 /* fabrics of fake_conn() */
 #define A_VERBS 1
 
-/* Begins a write whose first attempt keeps the target busy for half a second or more, and waits for
- * its end. */
+/* Begins a write whose first attempt keeps the target busy for longer than the second waits, and
+ * not as long as an attempt has; waits for its end. */
 static void
 write_with_a_slow_start(struct world *w, struct outcome *o)
 {
 	world_begin(w, o, "b", 10);
 	WORLD_UNTIL(w, fake_conn(A_FAKE, 0) != NULL);
-	fake.late_mem = 1000; /* turns for b's areas, each of half a millisecond or more */
+	fake.late_mem = 400; /* turns for b's areas, each of a millisecond or two */
 	WORLD_UNTIL(w, world_connections(w->b) == 1);
 	fake.late_mem = 0;
-	WORLD_UNTIL(w, usleep(500) < 0 || o->done);
+	WORLD_UNTIL(w, usleep(1000) < 0 || o->done);
 	assert_string_equal(o->view.text, "");
 	assert_int_equal(o->view.state, TRANSFER_ARRIVED);
 }
