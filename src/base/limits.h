@@ -19,11 +19,13 @@
 #define LIMIT_PEER_CONNECTIONS 32  /* that we open to one peer; more transfers wait */
 
 /* Payload. */
-#define LIMIT_SEGMENT        (UINT64_C(1) << 20) /* bytes of one DATA */
-#define LIMIT_WRITE          (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
-#define LIMIT_PIPELINE       64 /* transfers that await their results on a connection */
-#define LIMIT_STAGING_CHUNKS 8  /* segments read ahead per connection */
-#define LIMIT_INLINE_VERIFY  (UINT64_C(64) << 10) /* bytes fetched to be checksummed on the loop */
+#define LIMIT_SEGMENT         (UINT64_C(1) << 20) /* bytes of one DATA */
+#define LIMIT_WRITE           (UINT64_C(1) << 30) /* bytes of one work request, device permitting */
+#define LIMIT_PIPELINE        64 /* transfers that await their results on a connection */
+#define LIMIT_STAGING_CHUNKS  8  /* segments read ahead per connection */
+#define LIMIT_SHARED_SEGMENTS 16 /* of a file, kept for other transfers that send it */
+#define LIMIT_SHARED          (UINT64_C(32) << 20) /* bytes of them, of all files */
+#define LIMIT_INLINE_VERIFY   (UINT64_C(64) << 10) /* bytes fetched to be checksummed on the loop */
 
 /* Storing. */
 #define LIMIT_FINISHED        1024                 /* files whose results are remembered */
@@ -41,6 +43,7 @@
 #define LIMIT_CONTROL_DEPTH           16          /* nesting of JSON */
 #define LIMIT_HOOKS                   256         /* arrivals whose program waits for its turn */
 #define LIMIT_TRANSFERS               256         /* rwctl writes queued or running at once */
+#define LIMIT_FLEET                   1024        /* peers that one word names */
 #define LIMIT_BATCH                   128         /* files, so descriptors, of one call */
 #define LIMIT_EVENTS                  512         /* kept for those who read them */
-#define LIMIT_BATCH_RUNNING           16          /* of them at once */
+#define LIMIT_BATCH_RUNNING           16          /* of them at once to one peer */

@@ -178,6 +178,27 @@ check_peer(struct loader *l, const struct conf_section *section, void *object)
 	    l, NULL, "\"%s\" means something else in allow; choose another name", peer->name);
 }
 
+/* "@all" is every peer. */
+static void
+check_group(struct loader *l, const struct conf_section *section, void *object)
+{
+	struct conf_group *group = object;
+	struct conf_member *member;
+
+	if (strcmp(group->name, "all") == 0) {
+		loader_point_at(l, section, group, NULL, NULL);
+		loader_complain(
+		    l, NULL, "@all is every peer already; choose another name for the group");
+	}
+	list_for_each (member, &group->members, struct conf_member, node) {
+		if (conf_find_peer(l->conf, member->peer) != NULL)
+			continue;
+		loader_point_at(l, section, group, option_find(section, "peer"), &member->node);
+		loader_complain(l, "peer", "\"%s\" is no [peer]; correct it or add [peer %s]",
+		    member->peer, member->peer);
+	}
+}
+
 static void
 complain_of(struct loader *l, struct conf_region *region, const char *key, const char *text)
 {
@@ -317,6 +338,7 @@ complete(struct loader *l)
 	visit_objects(l, option_section("region"), check_region);
 	visit_objects(l, option_section("region"), check_spool);
 	visit_objects(l, option_section("peer"), check_peer);
+	visit_objects(l, option_section("group"), check_group);
 	visit_objects(l, option_section("peer"), read_key);
 	if (l->result == 0)
 		visit_objects(l, option_section("peer"), warn_of_shared_key);

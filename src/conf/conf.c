@@ -14,6 +14,12 @@ conf_find_peer(const struct conf *conf, const char *name)
 	return option_object(&conf->peers, name);
 }
 
+const struct conf_group *
+conf_find_group(const struct conf *conf, const char *name)
+{
+	return option_object(&conf->groups, name);
+}
+
 const struct conf_region *
 conf_find_region(const struct conf *conf, const char *name)
 {
@@ -80,6 +86,16 @@ free_listen(struct conf_listen *listen)
 }
 
 static void
+free_group(struct conf_group *group)
+{
+	struct conf_member *member;
+
+	list_for_each (member, &group->members, struct conf_member, node)
+		free(member);
+	free(group);
+}
+
+static void
 free_region(struct conf_region *region)
 {
 	struct conf_argument *argument;
@@ -94,6 +110,7 @@ conf_free(struct conf *conf)
 {
 	struct conf_listen *listen;
 	struct conf_region *region;
+	struct conf_group *group;
 	struct conf_peer *peer;
 
 	if (conf == NULL)
@@ -104,6 +121,8 @@ conf_free(struct conf *conf)
 		explicit_bzero(peer->key, sizeof(peer->key));
 		free(peer);
 	}
+	list_for_each (group, &conf->groups, struct conf_group, node)
+		free_group(group);
 	list_for_each (region, &conf->regions, struct conf_region, node)
 		free_region(region);
 	free(conf);

@@ -62,6 +62,17 @@ struct conf_peer {
 	uint8_t key[CONF_KEY_SIZE];    /* what the file holds */
 };
 
+struct conf_member {
+	struct list node;
+	char peer[LIMIT_NAME + 1];
+};
+
+struct conf_group { /* peers that `rwctl write @NAME` writes to */
+	struct list node;
+	char name[LIMIT_NAME + 1];
+	struct list members; /* struct conf_member, each once; never empty after parsing */
+};
+
 struct conf_argument {
 	struct list node;
 	char text[LIMIT_NAME * 4];
@@ -110,6 +121,7 @@ struct conf {
 	uint64_t setup_ns;      /* from the connection request (connect) to the grant */
 	uint64_t idle_ns;       /* a connection without a transfer is closed */
 	uint64_t stall_ns;      /* a transfer without progress fails */
+	uint32_t width;         /* peers that one rwctl write sends to at once */
 	uint64_t reconnect_ns;  /* a transfer without its connection tries again for so long */
 	uint64_t stop_ns;       /* SIGTERM waits so long for running transfers */
 	uint32_t hooks;         /* programs of regions that run at once */
@@ -125,6 +137,7 @@ struct conf {
 
 	struct list listens; /* struct conf_listen; the built-in "default" when the file has none */
 	struct list peers;   /* struct conf_peer */
+	struct list groups;  /* struct conf_group */
 	struct list regions; /* struct conf_region; always holds "default" */
 };
 
@@ -144,6 +157,7 @@ void conf_print_options(FILE *out);
 
 /* NULL when there is none of that name. */
 const struct conf_peer *conf_find_peer(const struct conf *conf, const char *name);
+const struct conf_group *conf_find_group(const struct conf *conf, const char *name);
 const struct conf_region *conf_find_region(const struct conf *conf, const char *name);
 const struct conf_listen *conf_find_listen(const struct conf *conf, const char *name);
 

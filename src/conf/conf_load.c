@@ -279,6 +279,7 @@ conf_load(const char *file, FILE *errors, struct conf **ret)
 		return -ENOMEM;
 	list_init(&l.conf->listens);
 	list_init(&l.conf->peers);
+	list_init(&l.conf->groups);
 	list_init(&l.conf->regions);
 	list_init(&l.places);
 	list_init(&l.sources);

@@ -48,6 +48,15 @@ static const struct conf_option PEER[] = {
 };
 
 #undef AT
+#define AT(field) offsetof(struct conf_group, field)
+
+static const struct conf_option GROUP[] = {
+    {"peer", &VALUE_MEMBERS, AT(members), NULL, NULL, NULL,
+	"a peer that belongs to the group; repeat it for several"},
+    {.key = NULL},
+};
+
+#undef AT
 #define AT(field) offsetof(struct conf_region, field)
 
 static const struct conf_option REGION[] = {
@@ -100,6 +109,8 @@ static const struct conf_option LIMITS[] = {
 	"a connection without a transfer for so long is closed"},
     {"stall", &VALUE_TIME, AT(stall_ns), "30s", "10ms", "1d",
 	"a transfer without progress for so long fails"},
+    {"width", &VALUE_COUNT, AT(width), "8", "1", "128",
+	"peers that one rwctl write sends to at once"},
     {"reconnect", &VALUE_TIME, AT(reconnect_ns), "1min", "0", "365d",
 	"how long a transfer that has lost its connection tries to get on"},
     {"stop", &VALUE_TIME, AT(stop_ns), "30s", "0", "1h",
@@ -134,6 +145,7 @@ const struct conf_section OPTION_SECTIONS[] = {
     {"rwriter", RWRITER, 0, 0},
     {"listen", LISTEN, sizeof(struct conf_listen), offsetof(struct conf, listens)},
     {"peer", PEER, sizeof(struct conf_peer), offsetof(struct conf, peers)},
+    {"group", GROUP, sizeof(struct conf_group), offsetof(struct conf, groups)},
     {"region", REGION, sizeof(struct conf_region), offsetof(struct conf, regions)},
     {"limits", LIMITS, 0, 0},
     {"arrival", ARRIVAL, 0, 0},
@@ -146,6 +158,7 @@ const struct conf_section OPTION_SECTIONS[] = {
 	    offsetof(type, name) == offsetof(struct conf_object, name))
 static_assert(BEGINS_AS_OBJECT(struct conf_listen), "struct conf_object");
 static_assert(BEGINS_AS_OBJECT(struct conf_peer), "struct conf_object");
+static_assert(BEGINS_AS_OBJECT(struct conf_group), "struct conf_object");
 static_assert(BEGINS_AS_OBJECT(struct conf_region), "struct conf_object");
 
 const struct conf_section *

@@ -31,7 +31,7 @@ struct conf_section {
 	size_t list; /* offset of the list of objects in struct conf */
 };
 
-/* How struct conf_listen, conf_peer and conf_region begin. */
+/* How struct conf_listen, conf_peer, conf_group and conf_region begin. */
 struct conf_object {
 	struct list node;
 	char name[LIMIT_NAME + 1];

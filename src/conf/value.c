@@ -495,6 +495,45 @@ print_allows(const void *field, const char *prefix, FILE *out)
 			    out, "%s%s\n", prefix, item->kind == CONF_ALLOW_HOST ? "host" : "any");
 }
 
+static bool
+has_member(const struct list *list, const char *peer)
+{
+	const struct conf_member *item;
+
+	list_for_each (item, list, struct conf_member, node)
+		if (strcmp(item->peer, peer) == 0)
+			return true;
+	return false;
+}
+
+/* complete.c sees to it that the peer exists; one that is named twice is there once. */
+static int
+parse_member(const char *value, void *field)
+{
+	struct conf_member *item;
+
+	if (!text_is_name(value))
+		return -EINVAL;
+	if (has_member(field, value))
+		return 0;
+	item = calloc(1, sizeof(*item));
+	if (item == NULL)
+		return -ENOMEM;
+	strcpy(item->peer, value);
+	list_add_tail(field, &item->node);
+	return 0;
+}
+
+static void
+print_members(const void *field, const char *prefix, FILE *out)
+{
+	const struct conf_member *item;
+	const struct list *list = field;
+
+	list_for_each (item, list, struct conf_member, node)
+		fprintf(out, "%s%s\n", prefix, item->peer);
+}
+
 const struct value_type VALUE_ADDRESSES = {.takes = "an address of this machine, or any",
     .list = true,
     .parse = parse_address,
@@ -504,3 +543,5 @@ const struct value_type VALUE_ALLOWS = {
     .list = true,
     .parse = parse_allow,
     .print = print_allows};
+const struct value_type VALUE_MEMBERS = {
+    .takes = "the name of a [peer]", .list = true, .parse = parse_member, .print = print_members};

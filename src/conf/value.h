@@ -32,4 +32,4 @@ extern const struct value_type VALUE_LEVEL, VALUE_FABRIC, VALUE_BOOL, VALUE_SINK
 extern const struct value_type VALUE_NAME, VALUE_PATH, VALUE_HOST, VALUE_DEVICE, VALUE_KEY_FILE;
 extern const struct value_type VALUE_PROGRAM, VALUE_ARGUMENTS; /* value_program.c */
 extern const struct value_type VALUE_DIRECTORY, VALUE_OWNER;
-extern const struct value_type VALUE_ADDRESSES, VALUE_ALLOWS;
+extern const struct value_type VALUE_ADDRESSES, VALUE_ALLOWS, VALUE_MEMBERS;

@@ -1,8 +1,8 @@
-/* batch.c -- io.rwriter.WriteBatch: many files in one call
+/* batch.c -- io.rwriter.WriteBatch: many files, or many peers, in one call
  *
  * Each file has its own result, an answer with its place in the call; the last of them ends the
- * call. Some transfers are under way at once, the core queues them, and no file waits for the
- * answer of another.
+ * call. So many peers are written to at once as the width says, with some transfers under way to
+ * each, which the core queues; no file waits for the answer of another.
  */
 
 #include "config.h"
@@ -14,11 +14,16 @@
 #include "base/limits.h"
 #include "control/batch.h"
 #include "control/report.h"
-#include "core/core.h"
-#include "loop/loop.h"
+#include "control/write.h"
+
+struct target { /* a peer of the call */
+	const char *peer;
+	unsigned running; /* transfers to it */
+};
 
 struct item {
 	struct batch *batch;
+	struct target *target;
 	struct transfer *transfer; /* while it runs */
 	int fd;                    /* until then, or -1 */
 };
@@ -27,8 +32,10 @@ struct batch {
 	struct core *core;
 	struct varlink_call *call; /* owns this, through cancelled, until the last answer */
 	bool discard;
-	unsigned n, begun, running, done;
-	struct item items[];
+	unsigned n, done;
+	unsigned width, n_targets, busy; /* busy: targets with transfers running */
+	struct target targets[LIMIT_BATCH];
+	struct item items[LIMIT_BATCH];
 };
 
 static void start_some(struct batch *b);
@@ -67,7 +74,8 @@ item_update(void *arg, const struct transfer_view *v)
 
 	if (v->state >= TRANSFER_ARRIVED) {
 		item->transfer = NULL;
-		b->running--;
+		item->target->running--;
+		b->busy -= item->target->running == 0;
 		if (finish_item(b, item, report_transfer(v), json_null()))
 			start_some(b);
 	} else if (!varlink_congested(b->call)) {
@@ -82,34 +90,38 @@ static bool
 start_item(struct batch *b, struct item *item)
 {
 	const json_t *names = json_object_get(b->call->parameters, "names");
-	struct write_request request = {
-	    .peer = varlink_text(b->call, "peer"),
-	    .region = varlink_text(b->call, "region"),
-	    .name = json_string_value(json_array_get(names, item - b->items)),
-	    .fd = item->fd,
-	    .timeout_ns = varlink_number(b->call, "timeoutMs") * NSEC_PER_MSEC,
-	    .preserve = varlink_flag(b->call, "preserve"),
-	    .again = varlink_flag(b->call, "again"),
-	    .uid = b->call->uid,
-	    .update = item_update,
-	    .arg = item,
-	};
+	struct write_request request = write_asked(b->call);
 	char error[LIMIT_TEXT];
-	int r = core_write(b->core, &request, &item->transfer, error, sizeof(error));
+	int r;
 
+	request.peer = item->target->peer;
+	request.name = json_string_value(json_array_get(names, item - b->items));
+	request.fd = item->fd;
+	request.update = item_update;
+	request.arg = item;
+	r = core_write(b->core, &request, &item->transfer, error, sizeof(error));
 	close(item->fd);
 	item->fd = -1;
 	if (r < 0)
 		return finish_item(b, item, json_null(), report_text(error));
-	b->running++;
+	b->busy += item->target->running++ == 0;
 	return true;
+}
+
+static bool
+may_start(const struct batch *b, const struct item *item)
+{
+	unsigned running = item->target->running;
+
+	return item->fd >= 0 && running < LIMIT_BATCH_RUNNING &&
+	       (running > 0 || b->busy < b->width);
 }
 
 static void
 start_some(struct batch *b)
 {
-	while (b->begun < b->n && b->running < LIMIT_BATCH_RUNNING)
-		if (!start_item(b, &b->items[b->begun++]))
+	for (unsigned i = 0; i < b->n; i++)
+		if (may_start(b, &b->items[i]) && !start_item(b, &b->items[i]))
 			return;
 }
 
@@ -124,21 +136,55 @@ batch_cancelled(void *arg)
 	batch_free(b);
 }
 
+static struct target *
+get_target(struct batch *b, const char *peer)
+{
+	for (unsigned i = 0; i < b->n_targets; i++)
+		if (strcmp(b->targets[i].peer, peer) == 0)
+			return &b->targets[i];
+	b->targets[b->n_targets].peer = peer;
+	return &b->targets[b->n_targets++];
+}
+
+/* The peer of the call, or that of its nth file. */
+static const char *
+peer_of(const struct varlink_call *call, unsigned n)
+{
+	const json_t *peers = json_object_get(call->parameters, "peers");
+
+	return json_is_array(peers) ? json_string_value(json_array_get(peers, n))
+				    : varlink_text(call, "peer");
+}
+
 static struct batch *
 batch_new(struct core *core, struct varlink_call *call)
 {
-	struct batch *b = calloc(1, sizeof(*b) + call->n_fds * sizeof(b->items[0]));
+	struct batch *b = calloc(1, sizeof(*b));
 
 	if (b == NULL)
 		return NULL;
 	b->core = core;
 	b->call = call;
 	b->discard = varlink_flag(call, "discard");
+	b->width = varlink_number(call, "width");
+	if (b->width == 0)
+		b->width = core_width(core);
 	b->n = call->n_fds;
 	for (unsigned i = 0; i < b->n; i++)
-		b->items[i] = (struct item){.batch = b, .fd = call->fds[i]};
+		b->items[i] = (struct item){
+		    .batch = b, .target = get_target(b, peer_of(call, i)), .fd = call->fds[i]};
 	call->n_fds = 0;
 	return b;
+}
+
+/* One peer for all, or one for each name. */
+static bool
+peers_fit(const struct varlink_call *call, size_t names)
+{
+	const json_t *peers = json_object_get(call->parameters, "peers");
+	bool one = varlink_text(call, "peer") != NULL;
+
+	return json_is_array(peers) ? !one && json_array_size(peers) == names : one;
 }
 
 void
@@ -154,6 +200,11 @@ batch_start(struct core *core, struct varlink_call *call)
 	if (call->n_fds != names) {
 		varlink_fail(call, "io.rwriter.DescriptorMissing",
 		    "%zu names came with %u descriptors", names, call->n_fds);
+		return;
+	}
+	if (!peers_fit(call, names)) {
+		varlink_error(call, "org.varlink.service.InvalidParameter",
+		    json_pack("{s:s}", "parameter", "peers"));
 		return;
 	}
 	b = batch_new(core, call);

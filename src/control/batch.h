@@ -1,4 +1,4 @@
-/* batch.h -- io.rwriter.WriteBatch: many files in one call */
+/* batch.h -- io.rwriter.WriteBatch: many files, or many peers, in one call */
 
 #pragma once
 

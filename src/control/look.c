@@ -57,6 +57,27 @@ look_transfers(const struct control_env *env, struct varlink_call *call)
 	varlink_reply(call, json_pack("{s:o}", "transfers", list));
 }
 
+static void
+add_name(void *arg, const char *peer)
+{
+	collect(arg, json_string(peer));
+}
+
+void
+look_expand(const struct control_env *env, struct varlink_call *call)
+{
+	json_t *list = json_array();
+	char error[LIMIT_TEXT];
+
+	if (core_each_named(env->core, varlink_text(call, "peers"), add_name, &list, error,
+		sizeof(error)) == 0) {
+		varlink_reply(call, json_pack("{s:o}", "peers", list));
+		return;
+	}
+	json_decref(list);
+	varlink_fail(call, "io.rwriter.NoSuchPeers", "%s", error);
+}
+
 struct flight_list {
 	const char *id; /* NULL: all */
 	json_t *list;

@@ -10,4 +10,5 @@ void look_peers(const struct control_env *env, struct varlink_call *call);
 void look_transfers(const struct control_env *env, struct varlink_call *call);
 void look_explain(const struct control_env *env, struct varlink_call *call);
 void look_events(const struct control_env *env, struct varlink_call *call);
+void look_expand(const struct control_env *env, struct varlink_call *call);
 void look_status(const struct control_env *env, struct varlink_call *call);

@@ -36,7 +36,7 @@ struct method {
 	enum privilege privilege;
 	bool descriptor; /* one comes with the call; WriteBatch counts them itself */
 	void (*fn)(const struct control_env *env, struct varlink_call *call);
-	struct parameter parameters[9]; /* ended by a name that is NULL */
+	struct parameter parameters[11]; /* ended by a name that is NULL */
 };
 
 static void
@@ -211,7 +211,9 @@ static const struct method METHODS[] = {
 	.fn = start_batch,
 	.parameters =
 	    {
-		{.name = "peer", .type = TEXT},
+		{.name = "peer", .type = TEXT, .optional = true},
+		{.name = "peers", .type = TEXTS, .optional = true},
+		{.name = "width", .type = NUMBER, .optional = true, .max = LIMIT_BATCH},
 		{.name = "region", .type = TEXT, .optional = true},
 		{.name = "names", .type = TEXTS},
 		{.name = "timeoutMs", .type = NUMBER, .optional = true, .max = MAX_TIMEOUT_MS},
@@ -228,6 +230,12 @@ static const struct method METHODS[] = {
     },
     {.name = "io.rwriter.ListRegions", .privilege = OBSERVE, .fn = look_regions},
     {.name = "io.rwriter.ListPeers", .privilege = OBSERVE, .fn = look_peers},
+    {
+	.name = "io.rwriter.ExpandPeers",
+	.privilege = OBSERVE,
+	.fn = look_expand,
+	.parameters = {{.name = "peers", .type = TEXT}},
+    },
     {.name = "io.rwriter.ListTransfers", .privilege = OBSERVE, .fn = look_transfers},
     {
 	.name = "io.rwriter.Explain",

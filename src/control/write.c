@@ -6,7 +6,6 @@
 
 #include "control/report.h"
 #include "control/write.h"
-#include "core/core.h"
 #include "loop/loop.h"
 
 struct write {
@@ -49,29 +48,35 @@ write_cancelled(void *arg)
 	free(w);
 }
 
-void
-write_start(struct core *core, struct varlink_call *call)
+struct write_request
+write_asked(const struct varlink_call *call)
 {
-	struct write *w = malloc(sizeof(*w));
-	struct write_request request = {
+	return (struct write_request){
 	    .peer = varlink_text(call, "peer"),
 	    .region = varlink_text(call, "region"),
-	    .name = varlink_text(call, "name"),
-	    .fd = call->fds[0],
-	    .size = varlink_number(call, "size"),
 	    .timeout_ns = varlink_number(call, "timeoutMs") * NSEC_PER_MSEC,
 	    .preserve = varlink_flag(call, "preserve"),
 	    .again = varlink_flag(call, "again"),
 	    .uid = call->uid,
-	    .update = write_update,
-	    .arg = w,
 	};
+}
+
+void
+write_start(struct core *core, struct varlink_call *call)
+{
+	struct write *w = malloc(sizeof(*w));
+	struct write_request request = write_asked(call);
 	char error[LIMIT_TEXT];
 
 	if (w == NULL) {
 		varlink_fail(call, "io.rwriter.NotStarted", "memory is short");
 		return;
 	}
+	request.name = varlink_text(call, "name");
+	request.fd = call->fds[0];
+	request.size = varlink_number(call, "size");
+	request.update = write_update;
+	request.arg = w;
 	w->call = call;
 	w->discard = varlink_flag(call, "discard");
 	if (core_write(core, &request, &w->transfer, error, sizeof(error)) < 0) {

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "core/addresses.h"
 #include "core/channel.h"
+#include "core/file.h"
 #include "core/inbound.h"
 #include "core/keyring.h"
 #include "core/listener.h"
@@ -151,12 +152,15 @@ make_parts(struct core *core)
 	struct loop *loop = core->env.loop;
 	int error;
 
+	core->sources.loop = loop;
 	error = loop_timer_new(loop, stop_waiting, core, &core->stop_timer);
 	if (error == 0)
 		error = pool_new(
 		    loop, core->env.store, core->conf->pinned_memory, on_quiet, core, &core->pool);
 	if (error == 0)
-		error = share_new(core->env.source, &core->share);
+		error = share_new(core->env.source, &core->sources.share);
+	if (error == 0)
+		error = files_new(core->sources.share, &core->sources.files);
 	if (error == 0)
 		error = poller_new(loop, core->conf, &core->poller);
 	if (error == 0)
@@ -295,7 +299,8 @@ core_free(struct core *core)
 	keyring_free(core->keyring);
 	refusals_free(core->refusals);
 	poller_free(core->poller);
-	share_free(core->share);
+	files_free(core->sources.files);
+	share_free(core->sources.share);
 	pool_free(core->pool);
 	loop_timer_free(core->stop_timer);
 	free(core);

@@ -72,6 +72,15 @@ int core_write(struct core *core, const struct write_request *request, struct tr
  * later write of the same file can go on from. It hears of that if there is a connection. */
 void core_write_cancel(struct transfer *transfer, bool discard);
 
+/* The peers that word names, each once, in its order: a, or a,b or @group or @all (every configured
+ * one), or several with commas. A name that is no configured peer's is taken as it is: it may be a
+ * host's. 0, or -EINVAL (an empty name, no such group, too many), -ENOMEM; error says it in words,
+ * and fn is not called. */
+int core_each_named(struct core *core, const char *word, void (*fn)(void *arg, const char *peer),
+    void *arg, char *error, size_t size);
+/* [limits] width. */
+unsigned core_width(const struct core *core);
+
 /* ---- looking and administering ---- */
 
 void core_status(const struct core *core, struct status_view *ret);

@@ -11,6 +11,7 @@
 #include "core/flight.h"
 #include "core/pool.h"
 #include "core/poller.h"
+#include "core/source.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
 
@@ -29,8 +30,8 @@ struct core {
 	struct core_fabric fabrics[CORE_FABRICS_MAX];
 	unsigned n_fabrics;
 	struct pool *pool;
-	struct share *share;     /* of env.source */
-	struct keyring *keyring; /* of conf; NULL: there was no memory */
+	struct source_env sources; /* share: of env.source */
+	struct keyring *keyring;   /* of conf; NULL: there was no memory */
 	struct refusals *refusals;
 	struct poller *poller;
 	struct list spools;   /* struct spool */

@@ -85,10 +85,12 @@ make(struct core *core, const struct write_request *r, struct transfer **ret, ch
 
 	if (result < 0)
 		return result;
-	result = source_new(core->env.loop, core->share, r->uid, r->fd, &t->source);
+	result = source_new(&core->sources, r->uid, r->fd, &t->source);
 	if (result == -EINVAL)
 		snprintf(
 		    error, size, "the descriptor is neither a regular file nor a stream socket");
+	if (result == -EBADF)
+		snprintf(error, size, "the descriptor is not open for reading");
 	if (result == 0)
 		result = source_id(t->source, region_of(r), r->name, t->id);
 	if (result == 0)

@@ -2,7 +2,8 @@
  * into
  *
  * Regular files are read with pread (never mapped) by jobs that also make the checksum; several
- * reads may be under way, and each looks whether the file is still what it was. A stream (a socket)
+ * reads may be under way, and each looks whether the file is still what it was; transfers that
+ * send the same file read it together (file.h). A stream (a socket)
  * is read on the loop without blocking, one read at a time, and its last bytes are kept (stream.h).
  * Readers hold the source: it goes when the last of them is done.
  */
@@ -18,7 +19,10 @@
 
 #define SOURCE_ID_SIZE 16
 
+struct file;
+struct files;
 struct loop;
+struct segment;
 struct share;
 struct source;
 
@@ -36,12 +40,21 @@ struct source_read { /* embedded in its owner, untouched until done */
 	void (*done)(struct source_read *read);
 
 	struct source *source; /* the rest is the source's */
+	struct file *file;
+	struct segment *segment;
 	struct job job;
 };
 
+struct source_env { /* what all sources of a core have in common */
+	struct loop *loop;
+	struct share *share;
+	struct files *files;
+};
+
 /* Duplicates fd, whose position is of no use to anybody else from then on; uid: whose it is.
- * -EINVAL: neither a regular file nor a stream socket; -ENOMEM, or what the system said. */
-int source_new(struct loop *loop, struct share *share, uid_t uid, int fd, struct source **ret);
+ * -EINVAL: neither a regular file nor a stream socket; -EBADF: not open for reading; -ENOMEM, or
+ * what the system said. env is copied. */
+int source_new(const struct source_env *env, uid_t uid, int fd, struct source **ret);
 /* The owner's hold ends: a stream's pending read is done with -ECANCELED. Accepts NULL, returns
  * NULL. */
 struct source *source_free(struct source *source);

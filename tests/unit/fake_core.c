@@ -42,7 +42,8 @@ static const struct ending {
 	const char *text, *fix;
 	bool fix_on_peer;
 } ENDINGS[] = {
-    {"b", TRANSFER_ARRIVED, 0, "", "", false}, {"spooler", TRANSFER_STORED, 0, "", "", false},
+    {"b", TRANSFER_ARRIVED, 0, "", "", false},
+    {"spooler", TRANSFER_STORED, 0, "", "", false},
     {"closed", TRANSFER_REFUSED, RWP_E_ADDRESS,
 	"refused us: 10.0.0.1 is in no allow line of [listen default]",
 	"add \"allow = 10.0.0.1\" under [listen default] in /etc/rwriter/rwriter.conf", true},
@@ -55,6 +56,8 @@ static const struct ending {
     {"evil", TRANSFER_FAILED, RWP_E_INTERNAL, "\033[31mred\nalert", "", false},
     {"late", TRANSFER_DEADLINE, 0, "nothing was heard within 1 s", "", false},
     {"slow", TRANSFER_SENDING, 0, "", "", false}, /* never */
+    {"slower", TRANSFER_SENDING, 0, "", "", false},
+    {"slowest", TRANSFER_SENDING, 0, "", "", false},
 };
 
 static const char *const STATES[] = {
@@ -206,6 +209,29 @@ core_write_cancel(struct transfer *t, bool discard)
 }
 
 /* ---- looking and administering ---- */
+
+/* Names three, or nobody. */
+int
+core_each_named(struct core *core, const char *word, void (*fn)(void *arg, const char *peer),
+    void *arg, char *error, size_t size)
+{
+	(void)core;
+	if (strcmp(word, "@all") != 0) {
+		snprintf(error, size, "%s: there is no such group; there are @all", word);
+		return -EINVAL;
+	}
+	fn(arg, "a");
+	fn(arg, "b");
+	fn(arg, "c");
+	return 0;
+}
+
+unsigned
+core_width(const struct core *core)
+{
+	(void)core;
+	return 2;
+}
 
 void
 core_status(const struct core *core, struct status_view *ret)

@@ -221,7 +221,8 @@ static void
 etc_is_the_defaults(void **state)
 {
 	static char text[16384];
-	char *expected = effective("[peer b]\naddress = b.example.org\n"), *got;
+	char *expected = effective("[peer b]\naddress = b.example.org\n[group g]\npeer = b\n"),
+	     *got;
 
 	(void)state;
 	etc_text(text, sizeof(text), true);

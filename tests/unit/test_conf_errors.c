@@ -18,9 +18,9 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define NAMES "takes 1 to 64 letters, digits, '.', '_' and '-', the first neither '.' nor '-'"
-#define SECTIONS                                                                                \
-	"there are [rwriter], [listen NAME], [peer NAME], [region NAME], [limits], [arrival], " \
-	"[iwarp]\n"
+#define SECTIONS                                                                         \
+	"there are [rwriter], [listen NAME], [peer NAME], [group NAME], [region NAME], " \
+	"[limits], [arrival], [iwarp]\n"
 #define ALLOWS                                                                                \
 	"takes host, any, an address, a network as 10.0.0.0/8, or the name of a [peer]; for " \
 	"example: allow = host\n"
@@ -111,6 +111,10 @@ headers_that_are_wrong(void **state)
 				   "[section] or [section NAME]\n"},
 	    {"[peer a]", "x.conf:1: [peer a] address: is missing; takes a host name or an address, "
 			 "without a port\n"},
+	    {"[group g]", "x.conf:1: [group g] peer: is missing; takes the name of a [peer]\n"},
+	    {"[group all]\npeer = a\n[peer a]\naddress = a",
+		"x.conf:1: [group all] @all is every peer already; choose another name for the "
+		"group\n"},
 	    {"[peer any]\naddress = b", "x.conf:1: [peer any] \"any\" means something else in "
 					"allow; choose another name\n"},
 	    {"[peer host]\naddress = b", "x.conf:1: [peer host] \"host\" means something else in "
@@ -175,6 +179,12 @@ values_that_are_wrong(void **state)
 		"have; " ALLOWS},
 	    {"listen a", "allow = b",
 		"allow: \"b\" is neither an address nor a [peer]; correct it or add [peer b]\n"},
+	    {"group g", "peer = b", "peer: \"b\" is no [peer]; correct it or add [peer b]\n"},
+	    {"group g", "peer = @all",
+		"peer: \"@all\" is not understood; takes the name of a [peer]\n"},
+	    {"limits", "width = 129",
+		"width: \"129\" is out of range; takes a number from 1 to 128; for example: width "
+		"= 8\n"},
 	    {"region a", "size = 4m",
 		"size: \"4m\" is not understood; takes a size from 4K to 1T; for example: size = "
 		"4M\n"},
@@ -274,7 +284,7 @@ all_mistakes_are_told(void **state)
 	    "example: dead = 5s\n"
 	    "x.conf:6: [limits] \"foo\" is no key of this section; there are connections, "
 	    "unproven, pinned-memory, beat, "
-	    "dead, hello, setup, idle, stall, reconnect, stop, hooks, hook-time, retry\n"
+	    "dead, hello, setup, idle, stall, width, reconnect, stop, hooks, hook-time, retry\n"
 	    "x.conf:7: [peer b] address: is missing; takes a host name or an address, without a "
 	    "port\n");
 }

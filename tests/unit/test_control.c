@@ -22,77 +22,8 @@
 #include "base/log.h"
 #include "control/control.h"
 #include "control/socket.h"
-#include "unit/client.h"
-#include "unit/fake_core.h"
+#include "unit/control_fixture.h"
 #include "unit/scarce.h"
-
-struct fixture {
-	struct control_env env;
-	struct core core;
-	struct control *control;
-	struct test_client *client;
-	char path[64];
-	int reload_result;
-};
-
-static char last_log[1024];
-
-static void
-on_log(enum log_level level, const char *line)
-{
-	(void)level;
-	snprintf(last_log, sizeof(last_log), "%s", line);
-}
-
-static int
-on_reload(void *arg, char *errors, size_t size)
-{
-	struct fixture *f = arg;
-
-	if (f->reload_result < 0)
-		snprintf(errors, size, "rwriter.conf:3: listen.port: what is a port?\n");
-	return f->reload_result;
-}
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	client_uid = -1;
-	last_log[0] = '\0';
-	log_set_sink(on_log);
-	snprintf(f->path, sizeof(f->path), "test_control.%d", (int)getpid());
-	assert_int_equal(loop_new(&f->core.loop), 0);
-	fake_core_fill(&f->core);
-	f->env = (struct control_env){
-	    .loop = f->core.loop,
-	    .core = &f->core,
-	    .path = f->path,
-	    .version = "0.1.0",
-	    .conf_file = "/etc/rwriter/rwriter.conf",
-	    .reload = on_reload,
-	    .arg = f,
-	};
-	assert_int_equal(control_new(&f->env, -1, &f->control), 0);
-	f->client = client_new(f->core.loop, f->path);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	client_free(f->client);
-	control_free(f->control);
-	assert_int_equal(access(f->path, F_OK), -1);
-	loop_free(f->core.loop);
-	log_set_sink(NULL);
-	free(f);
-	return 0;
-}
 
 /* A client whom the kernel says to be of this uid. */
 static struct test_client *
@@ -117,23 +48,6 @@ write_call(struct fixture *f, const char *parameters, bool more, int fd)
 	    more ? "true" : "false", parameters);
 	client_send_raw(f->client, call, strlen(call) + 1, &fd, fd >= 0);
 	return client_receive(f->client);
-}
-
-static int
-memory_file(size_t size)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC);
-
-	assert_int_equal(ftruncate(fd, size), 0);
-	return fd;
-}
-
-static const char *
-text_at(json_t *answer, const char *object, const char *key)
-{
-	json_t *o = json_object_get(json_object_get(answer, "parameters"), object);
-
-	return json_string_value(json_object_get(o, key));
 }
 
 /* ---- looking ---- */
@@ -366,100 +280,6 @@ write_may_discard(void **state)
 	assert_true(f->core.preserve);
 	assert_int_equal(f->core.discarded, 1);
 	close(fd);
-}
-
-/* ---- many at once ---- */
-
-static void
-batch_send(struct fixture *f, const char *peer, unsigned names, unsigned n_fds, bool more)
-{
-	int fd = memory_file(1000), fds[LIMIT_BATCH];
-	json_t *list = json_array();
-	char name[16], *call;
-
-	for (unsigned i = 0; i < names; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		json_array_append_new(list, json_string(name));
-	}
-	json_t *message = json_pack("{s:s, s:b, s:{s:s, s:o}}", "method", "io.rwriter.WriteBatch",
-	    "more", more, "parameters", "peer", peer, "names", list);
-
-	call = json_dumps(message, JSON_COMPACT);
-	for (unsigned i = 0; i < n_fds; i++)
-		fds[i] = fd;
-	client_send_raw(f->client, call, strlen(call) + 1, fds, n_fds);
-	free(call);
-	json_decref(message);
-	close(fd);
-}
-
-static void
-batch_ends_each(void **state)
-{
-	static const struct {
-		const char *peer, *state; /* NULL: does not begin */
-	} CASES[] = {
-	    {"b", "arrived"}, {"spooler", "stored"}, {"closed", "refused"}, {"nobody", NULL}};
-	struct fixture *f = *state;
-	int before;
-
-	loop_turn(f->core.loop, 5 * NSEC_PER_MSEC); /* the client is accepted */
-	before = open_fds();
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		bool seen[LIMIT_BATCH] = {false}, continues = true;
-
-		batch_send(f, CASES[i].peer, LIMIT_BATCH, LIMIT_BATCH, true);
-		for (unsigned done = 0; done < LIMIT_BATCH;) {
-			json_t *answer = client_receive(f->client);
-			json_t *p = json_object_get(answer, "parameters");
-			unsigned index = json_integer_value(json_object_get(p, "index"));
-			const char *text = json_string_value(json_object_get(p, "text"));
-			const char *ended = text_at(answer, "transfer", "state");
-
-			assert_true(continues && index < LIMIT_BATCH && !seen[index]);
-			assert_null(json_object_get(answer, "error"));
-			continues = json_is_true(json_object_get(answer, "continues"));
-			if (CASES[i].state == NULL)
-				assert_string_equal(text, "nobody: no such peer is configured");
-			seen[index] = CASES[i].state == NULL || strcmp(ended, CASES[i].state) == 0;
-			done += seen[index];
-			json_decref(answer);
-		}
-		assert_false(continues);
-	}
-	assert_int_equal(f->core.writes, 3 * LIMIT_BATCH);
-	assert_int_equal(open_fds(), before);
-}
-
-static void
-batch_does_not_begin(void **state)
-{
-	struct fixture *f = *state;
-
-	batch_send(f, "b", 2, 1, true);
-	assert_answer(client_receive(f->client), "io.rwriter.DescriptorMissing", "text",
-	    "2 names came with 1 descriptors");
-	batch_send(f, "b", 2, 2, false);
-	assert_answer(client_receive(f->client), "org.varlink.service.ExpectedMore", "", "");
-	batch_send(f, "b", 0, 0, true);
-	assert_answer(client_receive(f->client), "org.varlink.service.InvalidParameter",
-	    "parameter", "names");
-	assert_int_equal(f->core.writes, 0);
-}
-
-static void
-batch_ends_with_its_connection(void **state)
-{
-	struct fixture *f = *state;
-
-	batch_send(f, "slow", LIMIT_BATCH, LIMIT_BATCH, true);
-	json_decref(client_receive(f->client));
-	close(f->client->fd);
-	f->client->fd = -1;
-	for (int i = 0; i < 10; i++)
-		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
-	assert_int_equal(f->core.writes, LIMIT_BATCH_RUNNING);
-	assert_int_equal(f->core.cancelled, LIMIT_BATCH_RUNNING);
 }
 
 /* ---- privileges and parameters ---- */
@@ -782,9 +602,6 @@ main(void)
 	    T(write_ends_with_its_connection),
 	    T(write_ends_with_the_server),
 	    T(write_may_discard),
-	    T(batch_ends_each),
-	    T(batch_does_not_begin),
-	    T(batch_ends_with_its_connection),
 	    T(privileges),
 	    T(parameters),
 	    T(administering),
