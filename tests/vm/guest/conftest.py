@@ -1,15 +1,13 @@
-"""conftest.py -- what every test of the VM suite has: the device, daemons, and a line per result"""
+"""conftest.py -- what every test of the VM suite has: the device, and daemons"""
 
 import contextlib
 import itertools
-import pathlib
 
 import pytest
 
 from rwriter import DEVICES, Daemon
 
 PORTS = itertools.count(7471)
-RESULTS = pathlib.Path("/run/out/results")
 running = []
 
 
@@ -20,13 +18,6 @@ def pytest_addoption(parser):
 def pytest_ignore_collect(collection_path, config):
     """Our iwarp meets the kernel's where the kernel's is the device."""
     return collection_path.name == "test_interop.py" and config.getoption("--device") != "siw" or None
-
-
-def pytest_runtest_logreport(report):
-    """One line per case for the host, also when the guest does not live to the end."""
-    if report.when == "call" or not report.passed:
-        with RESULTS.open("a") as results:
-            results.write(f"{report.outcome} {report.nodeid}\n")
 
 
 @pytest.hookimpl(hookwrapper=True)

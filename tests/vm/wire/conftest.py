@@ -1,6 +1,5 @@
-"""conftest.py -- the wire, and a line per result"""
+"""conftest.py -- the wire"""
 
-import os
 import pathlib
 
 import pytest
@@ -9,13 +8,6 @@ from machines import wired
 
 def pytest_addoption(parser):
     parser.addoption("--build", help="where the programs are", type=pathlib.Path)
-
-
-def pytest_runtest_logreport(report):
-    """As in the guests: one line per case for tests/vm/run."""
-    if report.when == "call" or not report.passed:
-        with open(os.environ["RESULTS"], "a") as results:
-            results.write(f"{report.outcome} {report.nodeid}\n")
 
 
 @pytest.fixture(scope="module")
