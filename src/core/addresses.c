@@ -95,6 +95,8 @@ on_news(void *arg, unsigned events)
 			if (m->nlmsg_type == RTM_NEWADDR || m->nlmsg_type == RTM_DELADDR)
 				take(a, m);
 	}
+	if (n < 0 && errno == ENOBUFS)
+		a->fn(a->arg, NULL, true);
 }
 
 /* ---- life ---- */

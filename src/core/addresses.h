@@ -9,7 +9,8 @@
 struct addresses;
 struct loop;
 
-/* An address (without a port) has come, or has gone. */
+/* An address (without a port) has come, or has gone. NULL: any may have come, word of it was lost.
+ */
 typedef void addresses_fn(void *arg, const struct sockaddr *address, bool here);
 
 /* One of this machine's own addresses; a port does not matter. */

@@ -25,6 +25,7 @@
 #include "core/sink.h"
 #include "core/spool.h"
 #include "core/transfer.h"
+#include "fabric/device_files.h"
 
 static void stop_waiting(void *arg);
 static void tell_changed(struct loop_task *task);
@@ -99,13 +100,12 @@ core_open_fabric(struct core *core, struct core_fabric *f)
 	    .options = &options,
 	};
 	const char *missing = NULL;
-	int error;
 
 	if (f->fabric != NULL)
 		return;
-	error = f->ops->open(&env, &f->fabric, &missing);
-	if (error < 0)
-		f->missing = missing != NULL ? missing : strerror(-error);
+	f->error = f->ops->open(&env, &f->fabric, &missing);
+	if (f->error < 0)
+		f->missing = missing != NULL ? missing : strerror(-f->error);
 }
 
 bool
@@ -137,13 +137,25 @@ on_address(void *arg, const struct sockaddr *address, bool here)
 }
 
 static void
-watch_addresses(struct core *core)
+on_device_file(void *arg, bool come)
 {
-	int error = addresses_new(core->env.loop, on_address, core, &core->addresses);
+	if (come)
+		listener_device(arg);
+}
+
+/* Nothing but a listener's retries depends on it. */
+static void
+watch_machine(struct core *core)
+{
+	struct loop *loop = core->env.loop;
+	int error = addresses_new(loop, on_address, core, &core->addresses);
 
 	if (error < 0)
 		log_warning(
 		    "addresses that come and go will be noticed late: %s", strerror(-error));
+	error = device_files_watch(loop, DEVICE_FILES, on_device_file, core, &core->files);
+	if (error < 0)
+		log_warning("RDMA devices that come will be noticed late: %s", strerror(-error));
 }
 
 static int
@@ -194,7 +206,7 @@ core_new(const struct core_env *env, const struct conf *conf, const struct obser
 	loop_task_init(&core->changed_task, tell_changed);
 	loop_task_init(&core->stopped_task, tell_stopped);
 	take_fabrics(core);
-	watch_addresses(core);
+	watch_machine(core);
 	error = make_parts(core);
 	if (error == 0)
 		error = peer_sync(core);
@@ -291,6 +303,7 @@ core_free(struct core *core)
 	listener_close_all(core);
 	peer_free_all(core);
 	addresses_free(core->addresses);
+	device_files_free(core->files);
 	spool_free_all(core);
 	loop_undefer(&core->changed_task);
 	loop_undefer(&core->stopped_task);

@@ -33,6 +33,7 @@ struct listener {
 	struct loop_timer *retry;
 	uint64_t pause_ns;
 	char detail[LIMIT_TEXT + 1];
+	bool news;   /* the machine has changed since it was tried last */
 	bool wanted; /* used by listener_sync() */
 };
 
@@ -51,10 +52,26 @@ set_state(struct listener *l, enum listener_state state, const char *detail)
 	core_changed(l->core);
 }
 
+/* What keeps it down ends with a word from the kernel, so nobody need look before. */
+static bool
+will_be_told(const struct listener *l, int error)
+{
+	switch (error) {
+	case -EADDRNOTAVAIL:
+		return l->core->addresses != NULL && !l->news;
+	case -ENXIO:
+		return l->core->files != NULL && !l->news;
+	default:
+		return false;
+	}
+}
+
 static void
-try_later(struct listener *l, const char *why)
+try_later(struct listener *l, int error, const char *why)
 {
 	set_state(l, DOWN, why);
+	if (will_be_told(l, error))
+		return;
 	l->pause_ns = l->pause_ns == 0 ? RETRY_MIN_NS : l->pause_ns * 2;
 	if (l->pause_ns > l->core->conf->retry_ns)
 		l->pause_ns = l->core->conf->retry_ns;
@@ -68,14 +85,15 @@ start(void *arg)
 	const struct core_fabric *f = l->fabric;
 	int error;
 
+	l->news = false;
 	core_open_fabric(l->core, l->fabric);
 	if (f->fabric == NULL) {
-		try_later(l, f->missing);
+		try_later(l, f->error, f->missing);
 		return;
 	}
 	error = f->ops->listen(f->fabric, (struct sockaddr *)&l->address, l->device, l, &l->port);
 	if (error < 0)
-		try_later(l, strerror(-error));
+		try_later(l, error, strerror(-error));
 }
 
 void
@@ -89,7 +107,8 @@ listener_event(struct listener *l, const struct fabric_event *event)
 	case FABRIC_PORT_DOWN:
 		l->fabric->ops->unlisten(l->port);
 		l->port = NULL;
-		try_later(l, event->detail != NULL ? event->detail : strerror(-event->error));
+		try_later(l, event->error,
+		    event->detail != NULL ? event->detail : strerror(-event->error));
 		break;
 	case FABRIC_REQUEST:
 		inbound_request(l->core, l, event);
@@ -110,12 +129,17 @@ lose(struct listener *l)
 	    text_address(ip, (struct sockaddr *)&l->address));
 	l->fabric->ops->unlisten(l->port);
 	l->port = NULL;
-	try_later(l, why);
+	try_later(l, -EADDRNOTAVAIL, why);
 }
 
+/* Something has come that it may have waited for. One that is being tried may have failed already,
+ * and its PORT_DOWN is on its way. */
 static void
 try_now(struct listener *l)
 {
+	l->news = true;
+	if (l->port != NULL)
+		return;
 	loop_timer_clear(l->retry);
 	l->pause_ns = 0;
 	start(l);
@@ -127,13 +151,22 @@ listener_address(struct core *core, const struct sockaddr *address, bool here)
 	struct listener *l;
 
 	list_for_each (l, &core->listeners, struct listener, node) {
-		if (!text_address_equal((struct sockaddr *)&l->address, address))
+		if (address != NULL && !text_address_equal((struct sockaddr *)&l->address, address))
 			continue;
-		if (here && l->port == NULL)
+		if (here)
 			try_now(l);
-		else if (!here && l->port != NULL && !addresses_has(address))
+		else if (l->port != NULL && !addresses_has(address))
 			lose(l);
 	}
+}
+
+void
+listener_device(struct core *core)
+{
+	struct listener *l;
+
+	list_for_each (l, &core->listeners, struct listener, node)
+		try_now(l);
 }
 
 static void

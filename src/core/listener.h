@@ -1,7 +1,7 @@
 /* listener.h -- one address that one fabric listens on for one [listen] section
  *
- * What is down is tried again after a pause that doubles from 1 s up to [limits] retry, and when
- * its address comes.
+ * What is down is tried again when its address or a device comes. If it lacks anything but these,
+ * also after a pause that doubles from 1 s up to [limits] retry.
  */
 
 #pragma once
@@ -21,8 +21,10 @@ struct listener;
 int listener_sync(struct core *core);
 void listener_close_all(struct core *core);
 
-/* An address of this machine has come, or has gone. */
+/* An address of this machine has come, or has gone (NULL: see addresses.h). */
 void listener_address(struct core *core, const struct sockaddr *address, bool here);
+/* A device that a fabric may lack has come. */
+void listener_device(struct core *core);
 void listener_event(struct listener *l, const struct fabric_event *event);
 const char *listener_name(const struct listener *l); /* LIMIT_NAME + 1 bytes */
 /* What speaks against the other fabrics of its section here: "verbs: ...", or "". */

@@ -20,7 +20,8 @@
 struct core_fabric { /* one back end of core_env.fabrics */
 	const struct fabric_ops *ops;
 	struct fabric *fabric; /* NULL: this machine lacks something */
-	const char *missing;   /* then: what */
+	const char *missing;   /* then: what, */
+	int error;             /* and open()'s */
 };
 
 struct core {
@@ -43,6 +44,7 @@ struct core {
 	uint64_t started_ns; /* loop_now() */
 
 	struct addresses *addresses; /* NULL: nobody tells */
+	struct device_files *files;  /* NULL: nobody tells */
 	struct list listeners;       /* struct listener */
 	struct list inbounds;        /* struct inbound */
 	struct list regions;         /* struct region, by id */

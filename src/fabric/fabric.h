@@ -56,9 +56,10 @@ struct fabric_mem { /* memory registered for one connection */
 enum fabric_event_type {
 	FABRIC_PORT_UP, /* port; detail: what it listens on ("verbs rxe0"); again when that changes
 			 */
-	FABRIC_PORT_DOWN, /* port, error, detail; it is dead: unlisten it, and listen again later */
-	FABRIC_REQUEST,   /* port, conn (new, owner NULL), data */
-	FABRIC_RESOLVED,  /* conn: device known, memory may be added */
+	FABRIC_PORT_DOWN,   /* port, error, detail; it is dead: unlisten it, and listen again later;
+			     * -ENXIO: when device_files.h tells of a file that has come */
+	FABRIC_REQUEST,     /* port, conn (new, owner NULL), data */
+	FABRIC_RESOLVED,    /* conn: device known, memory may be added */
 	FABRIC_ESTABLISHED, /* conn; on the active side data: the reply */
 	FABRIC_MEM_READY,   /* mem, error: 0, or why it could not be registered (detail); then it is
 			       gone */
@@ -155,7 +156,8 @@ struct fabric_info {
 struct fabric_ops {
 	const char *name; /* as in the configuration */
 
-	/* 0, or a negative errno with *detail (static text): what is missing on this machine. */
+	/* 0, or a negative errno with *detail (static text): what is missing on this machine;
+	 * -ENXIO: device_files.h will tell of its file when it comes. */
 	int (*open)(const struct fabric_env *env, struct fabric **ret, const char **detail);
 	/* Every port and connection must be gone. Accepts NULL. */
 	void (*close)(struct fabric *f);

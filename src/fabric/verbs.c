@@ -127,6 +127,12 @@ on_channel(void *arg, unsigned events)
 
 /* ---- the fabric ---- */
 
+static bool
+is_missing(int error)
+{
+	return error == -ENODEV || error == -ENOENT || error == -ENXIO;
+}
+
 static const char *
 why_not(int error)
 {
@@ -176,7 +182,6 @@ verbs_open(const struct fabric_env *env, struct fabric **ret, const char **detai
 		return -ENOMEM;
 	}
 	v->base = (struct fabric){.ops = &fabric_verbs, .env = *env};
-	v->watch = -1;
 	list_init(&v->ports);
 	list_init(&v->devices);
 	list_init(&v->lingering);
@@ -186,7 +191,7 @@ verbs_open(const struct fabric_env *env, struct fabric **ret, const char **detai
 	if (r < 0) {
 		*detail = why_not(r);
 		verbs_close(&v->base);
-		return r;
+		return is_missing(r) ? -ENXIO : r;
 	}
 	verbs_hotplug_start(v);
 	*ret = &v->base;

@@ -33,8 +33,7 @@ struct verbs {
 	struct fabric base;
 	struct rdma_event_channel *channel; /* of listeners and of the connections they bring */
 	struct loop_io *io;
-	int watch; /* tells of devices that come and go; -1: nothing does */
-	struct loop_io *watch_io;
+	struct device_files *files; /* tells of devices that come and go; NULL: nothing does */
 	struct list ports, devices;
 	struct list lingering; /* connections freed by their owner during the handshake */
 	unsigned n_conns;      /* the others */

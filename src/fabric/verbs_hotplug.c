@@ -8,55 +8,41 @@
 
 #include "config.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "fabric/device_files.h"
 #include "fabric/verbs.h"
 
-#define DEVICE_FILES "/dev/infiniband"
-
-void
-verbs_hotplug_poll(struct verbs *v)
+static void
+on_files(void *arg, bool come)
 {
-	_Alignas(struct inotify_event) char buf[4096];
-	bool any = false;
+	struct verbs *v = arg;
 
-	while (v->watch >= 0 && read(v->watch, buf, sizeof(buf)) > 0)
-		any = true;
-	if (!any)
-		return;
+	(void)come;
 	devices_check(v);
 	verbs_ports_check(v);
 }
 
-static void
-on_watch(void *arg, unsigned events)
+void
+verbs_hotplug_poll(struct verbs *v)
 {
-	(void)events;
-	verbs_hotplug_poll(arg);
+	device_files_poll(v->files);
 }
 
 void
 verbs_hotplug_start(struct verbs *v)
 {
-	v->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (v->watch >= 0 &&
-	    inotify_add_watch(v->watch, DEVICE_FILES, IN_CREATE | IN_DELETE) >= 0 &&
-	    loop_io_new(v->base.env.loop, v->watch, LOOP_READ, on_watch, v, &v->watch_io) == 0)
-		return;
-	log_warning("verbs: devices that come and go will be noticed late: cannot watch %s: %s",
-	    DEVICE_FILES, strerror(errno));
-	verbs_hotplug_stop(v);
+	int r = device_files_watch(v->base.env.loop, DEVICE_FILES, on_files, v, &v->files);
+
+	if (r < 0)
+		log_warning("verbs: devices that come and go will be noticed late: cannot watch "
+			    "%s: %s",
+		    DEVICE_FILES, strerror(-r));
 }
 
 void
 verbs_hotplug_stop(struct verbs *v)
 {
-	v->watch_io = loop_io_free(v->watch_io);
-	if (v->watch >= 0)
-		close(v->watch);
-	v->watch = -1;
+	v->files = device_files_free(v->files);
 }

@@ -99,7 +99,8 @@ explain(struct verbs_port *p, const struct sockaddr *address, const char *call)
 	}
 }
 
-/* Which devices requests can come from; -ENODEV: none. */
+/* Which devices requests can come from; -ENODEV: not from the one that is wanted, -ENXIO: there is
+ * none at all. */
 static int
 check_device(struct verbs_port *p, const struct sockaddr *address)
 {
@@ -123,7 +124,7 @@ check_device(struct verbs_port *p, const struct sockaddr *address)
 		    p->detail, sizeof(p->detail), "verbs %s", named[0] != '\0' ? named : devices);
 		return 0;
 	}
-	return -ENODEV;
+	return device_exists(NULL) ? -ENODEV : -ENXIO;
 }
 
 /* ---- operations ---- */
@@ -168,6 +169,8 @@ start(struct verbs_port *p, const struct sockaddr *address)
 		p->error = check_device(p, address);
 	else
 		explain(p, address, call);
+	if (p->error == -ENODEV && !device_exists(NULL))
+		p->error = -ENXIO;
 }
 
 static void

@@ -28,6 +28,15 @@ def test_without_connections(make):
     assert while_waiting(target) == [0]
 
 
+def test_without_what_it_asks_for(make):
+    """Neither an RDMA device nor one of its addresses is there: the kernel will tell when they come."""
+    listen = {"address": ["127.0.0.1", "192.0.2.77"]}
+    target = make("b", fabric="auto", listen=listen, limits={"retry": "10ms"})
+    down = [listener["detail"] for listener in target.status()["listeners"] if not listener["up"]]
+    assert len(down) == 3 and "192.0.2.77 is not an address of this machine" in down
+    assert while_waiting(target) == [0]
+
+
 def test_after_a_connection(make, hello):
     target = make("b")
     writer = make("a", peers=[target])

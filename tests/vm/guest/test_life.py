@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rwriter import Device, until
+from rwriter import Device, settle, until
 
 SOON = 20  # seconds, on a machine that is slow: retry (1 s), dead interval, set-up
 LIMITS = {"reconnect": "0", "retry": "1s", "beat": "500ms", "dead": "5s", "setup": "3s", "stop": "2s"}
@@ -42,6 +42,20 @@ def stopped(daemon):
         yield
     finally:
         daemon.process.send_signal(signal.SIGCONT)
+
+
+def is_asleep(daemon, seconds=20):
+    """None of its threads does anything."""
+
+    def naps():
+        statuses = pathlib.Path(f"/proc/{daemon.process.pid}/task").glob("*/status")
+        lines = [line for status in statuses for line in status.read_text().splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+    time.sleep(2)  # what was just done dies down
+    before = naps()
+    time.sleep(seconds)
+    return naps() == before
 
 
 def says_down(daemon, *words):
@@ -149,13 +163,23 @@ def test_connection_manager_that_is_not_loaded(start, hello):
     barrier.write_text("install rdma_ucm /bin/false\n")
     run("rmmod", "rdma_ucm")
     try:
-        target = start("b", listening=False)
+        target = start("b", LIMITS | {"retry": "1h"}, listening=False)
         says_down(target, "load the kernel module rdma_ucm")
+        assert is_asleep(target)
     finally:
         barrier.unlink()
         run("modprobe", "rdma_ucm")
     listens(target)
     works(start("a", peers=[target]), target, hello)
+
+
+def test_nothing_to_do(start, hello):
+    """Without a connection a daemon sleeps, also one that has had some."""
+    target = start("b")
+    writer = start("a", peers=[target])
+    works(writer, target, hello)
+    settle(writer, target)
+    assert is_asleep(target) and is_asleep(writer)
 
 
 @pytest.fixture
