@@ -120,6 +120,21 @@ def test_stopped_for_good(pair, hello, who):
     works(writer, target, hello)
 
 
+def test_stopped_twice(pair, hello):
+    """A second SIGTERM ends the wait."""
+    writer, target = pair
+    writer.configure(limits={"stop": "1h"})
+    writer.rwctl("reload")
+    flow = Flow(writer, target)
+    writer.process.terminate()
+    until(lambda: writer.status()["state"] == "stopping", what="it to be stopping")
+    writer.stop()
+    status, said = flow.end()
+    assert status == 1, said
+    writer.start()
+    works(writer, target, hello)
+
+
 def test_stopped_when_idle(pair):
     for daemon in pair:
         began = time.monotonic()
