@@ -16,7 +16,7 @@
 
 #include "stranger.h"
 
-enum { T_CODE = 32, T_TEXT = 33, CROWD_MAX = 64 };
+enum { T_CODE = 32, T_TEXT = 33, CROWD_MAX = 256 };
 
 static const char *address, *port;
 static struct stranger self, crowd[CROWD_MAX];
