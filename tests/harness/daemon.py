@@ -13,6 +13,8 @@ import tempfile
 import time
 
 BIN = pathlib.Path(os.environ["RWRITER_BIN"])
+# How many times as long everything may take here as on a machine of its own.
+PATIENCE = float(os.environ.get("RWRITER_PATIENCE", "1"))
 SANITIZER = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
 ENVIRONMENT = os.environ | {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
@@ -66,7 +68,7 @@ class Daemon:
         # The daemon dies with us, also when we are killed.
         command = [*self.command, "setpriv", "--pdeathsig=KILL", BIN / "rwriterd", "-c", self.file]
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT | self.environment)
+            self.process = Program(command, stdout=log, stderr=log, env=ENVIRONMENT | self.environment)
         until(self.answers, what=f"{self.name} to answer")
 
     def answers(self):
@@ -104,7 +106,7 @@ class Daemon:
         message = {"method": f"io.rwriter.{method}", "parameters": parameters}
         answer, fds = b"", []
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(30)
+            s.settimeout(30 * PATIENCE)
             s.connect(str(self.socket))
             s.sendall(json.dumps(message).encode() + b"\0")
             while not answer.endswith(b"\0"):
@@ -155,6 +157,7 @@ class Daemon:
 
     def rwctl(self, *arguments, check=True, **options):
         options = {"capture_output": True, "timeout": 120, "env": ENVIRONMENT} | options
+        options["timeout"] *= PATIENCE
         done = subprocess.run([BIN / "rwctl", "--socket", self.socket, *arguments], **options)
         assert not SANITIZER.search((done.stderr or b"").decode()), done.stderr.decode()
         if check:
@@ -174,11 +177,21 @@ class Daemon:
         """rwctl that runs beside the test: a Popen with pipes."""
         command = [BIN / "rwctl", "--socket", self.socket, *arguments]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT)
+        return Program(command, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT)
 
     def stream(self, peer, *options):
         """A write of what the test gives to stdin."""
         return self.start_rwctl("write", *options, peer, "-")
+
+
+class Program(subprocess.Popen):
+    """One that is waited for with patience."""
+
+    def communicate(self, input=None, timeout=None):
+        return super().communicate(input, timeout and timeout * PATIENCE)
+
+    def wait(self, timeout=None):
+        return super().wait(timeout and timeout * PATIENCE)
 
 
 def free_port():
@@ -195,6 +208,7 @@ def free_port():
 
 def until(condition, timeout=30, what=None):
     """Waits until condition() holds and returns what it returned."""
+    timeout *= PATIENCE
     deadline = time.monotonic() + timeout
     while True:
         result = condition()

@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from conftest import Flow, forget
+from conftest import Flow, forget, receiving
 
 from daemon import free_port, until
 
@@ -68,6 +68,7 @@ def test_nothing_is_lost(pair, hello):
     writer, target = pair
     ports = [free_port() for _ in pair]
     flows = [Flow(writer, target, pause=0.05) for _ in range(2)]
+    until(lambda: len(receiving(target)) == 2, what="both flows to be on their way")
     with small_writes(writer, hello):
         for turn in range(9):
             for daemon, port in zip(pair, ports):
