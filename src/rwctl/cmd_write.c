@@ -1,4 +1,4 @@
-/* cmd_write.c -- rwctl write PEER FILE...|-: have the daemon write files into a peer's region */
+/* cmd_write.c -- rwctl write PEER FILE...|-: have the daemon write files into regions of peers */
 
 #include "config.h"
 
@@ -35,7 +35,7 @@ await_result(struct writing *w, struct input *in, struct answer *ret)
 	int r;
 
 	while ((r = writing_receive(w, in->pump, ret)) == 0 && ret->continues) {
-		writing_show(w, json_object_get(ret->parameters, "transfer"));
+		writing_show(w, w->fleet.members, json_object_get(ret->parameters, "transfer"));
 		answer_done(ret);
 	}
 	return r;
@@ -122,14 +122,12 @@ write_input(struct writing *w, const char *file)
 
 /* ---- the command ---- */
 
-int
-cmd_write(const struct options *o, char **args)
+static int
+check_usage(const struct options *o, char **files)
 {
-	struct writing w = {.o = o, .peer = args[0], .deadline = deadline_in(o->timeout_ns)};
-	bool one = o->files_from == NULL && args[1] != NULL && args[2] == NULL;
-	int status;
+	bool one = o->files_from == NULL && files[0] != NULL && files[1] == NULL;
 
-	if (args[1] == NULL && o->files_from == NULL) {
+	if (files[0] == NULL && o->files_from == NULL) {
 		complain("write what? rwctl write PEER FILE...|-");
 		return STATUS_USAGE;
 	}
@@ -137,10 +135,38 @@ cmd_write(const struct options *o, char **args)
 		complain("--%s is for a single file", o->name != NULL ? "name" : "size");
 		return STATUS_USAGE;
 	}
-	if (!o->quiet && !o->json)
-		w.progress = progress_new();
-	status = one ? write_input(&w, args[1]) : write_many(&w, args + 1);
-	progress_free(w.progress);
-	call_close(w.call);
+	return STATUS_DONE;
+}
+
+static int
+write_files(struct writing *w, char **files)
+{
+	bool one = w->fleet.n == 1 && w->o->files_from == NULL && files[1] == NULL;
+	int status;
+
+	if (!w->o->quiet && !w->o->json)
+		w->progress = progress_new(w->fleet.n);
+	status = one ? write_input(w, files[0]) : write_many(w, files);
+	progress_free(w->progress);
+	call_close(w->call);
+	return status;
+}
+
+int
+cmd_write(const struct options *o, char **args)
+{
+	struct writing w = {.o = o, .deadline = deadline_in(o->timeout_ns)};
+	int status = check_usage(o, args + 1);
+
+	if (status != STATUS_DONE)
+		return status;
+	status = fleet_get(&w.fleet, o, args[0]);
+	if (status == STATUS_DONE && w.fleet.n > 1 && o->size != 0) {
+		complain("--size is for a stream, which goes to one peer at a time");
+		status = STATUS_USAGE;
+	}
+	if (status == STATUS_DONE)
+		status = write_files(&w, args + 1);
+	fleet_done(&w.fleet);
 	return status;
 }

@@ -2,6 +2,7 @@
 
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "rwctl/interrupt.h"
 #include "rwctl/rwctl.h"
@@ -26,7 +28,8 @@ static const struct command {
 	int min, max;                           /* arguments */
 	int (*fn)(const struct options *o, char **args);
 } COMMANDS[] = {
-    {"write", "PEER FILE...|-", "write files, or standard input, into a region of PEER", 1, INT_MAX,
+    {"write", "PEER FILE...|-",
+	"write files, or standard input, to PEER (or a,b or @GROUP or @all)", 1, INT_MAX,
 	cmd_write},
     {"dump-region", "[ID|PEER]", "show or copy the newest arrival here", 0, 1, cmd_dump_region},
     {"regions", "", "list the memory granted to peers", 0, 0, cmd_regions},
@@ -45,7 +48,7 @@ static const struct command {
 
 #define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
-enum option_type { FLAG, WORD, SIZE, TIME };
+enum option_type { FLAG, WORD, COUNT, SIZE, TIME };
 
 static const struct option_def {
 	const char *name;
@@ -65,6 +68,8 @@ static const struct option_def {
 	"give up after TIME, as 10s"},
     {"size", 0, "write", SIZE, offsetof(struct options, size), "SIZE",
 	"room to ask for, of a stream, as 64M"},
+    {"width", 0, "write", COUNT, offsetof(struct options, width), "N",
+	"write to N of the peers at once"},
     {"files-from", 0, "write", WORD, offsetof(struct options, files_from), "LIST",
 	"write the files named in LIST, - for standard input"},
     {"preserve", 0, "write", FLAG, offsetof(struct options, preserve), NULL,
@@ -213,6 +218,13 @@ usage(const char *fmt, ...)
 	return STATUS_USAGE;
 }
 
+static const char *const FORMS[] = {
+    [COUNT] = "number from 1 to 128",
+    [SIZE] = "size, as 64M",
+    [TIME] = "time, as 10s",
+};
+static_assert(LIMIT_BATCH == 128, "FORMS says so");
+
 static int
 set_option(struct options *o, const struct option_def *def, const char *value)
 {
@@ -226,6 +238,11 @@ set_option(struct options *o, const struct option_def *def, const char *value)
 	case WORD:
 		*(const char **)field = value;
 		break;
+	case COUNT:
+		r = text_parse_uint(value, LIMIT_BATCH, (uint64_t *)field);
+		if (r == 0 && *(uint64_t *)field == 0)
+			r = -ERANGE;
+		break;
 	case SIZE:
 		r = text_parse_size(value, (uint64_t *)field);
 		break;
@@ -236,8 +253,7 @@ set_option(struct options *o, const struct option_def *def, const char *value)
 		break;
 	}
 	if (r < 0)
-		return usage("--%s: %s is no %s", def->name, value,
-		    def->type == SIZE ? "size, as 64M" : "time, as 10s");
+		return usage("--%s: %s is no %s", def->name, value, FORMS[def->type]);
 	return STATUS_DONE;
 }
 

@@ -1,6 +1,8 @@
-/* progress.c -- one line on a terminal that is drawn over and over
+/* progress.c -- a line on a terminal that is drawn over and over, or one for each of several peers
  *
  *	model.bin -> b  [##############......]  71 %  456 of 640 MiB  4.9 GiB/s  1 s
+ *
+ * Of several lines the cursor stands on the last one.
  */
 
 #include "config.h"
@@ -23,25 +25,43 @@
 #define BAR_MIN   8
 #define RATE_ROOM 20 /* columns kept for rate and time, lest the bar change with each digit */
 
-struct progress {
-	bool utf8;
+struct row {       /* of a peer */
+	int line;  /* from 1; 0: it has none on the screen */
 	int drawn; /* columns of the line that stands there */
-	size_t done, files;
 	/* the rate, smoothed */
 	uint64_t last_ns, last_bytes;
 	double rate; /* bytes per second; 0: not known yet */
 };
 
+struct progress {
+	bool utf8, dumb; /* dumb: the cursor cannot go up */
+	int lines;       /* on the screen */
+	size_t done, files;
+	size_t n;
+	struct row rows[];
+};
+
+static bool
+is_dumb(void)
+{
+	const char *term = getenv("TERM");
+
+	return term == NULL || strcmp(term, "dumb") == 0;
+}
+
 struct progress *
-progress_new(void)
+progress_new(size_t peers)
 {
 	struct progress *p;
 
 	if (!isatty(STDERR_FILENO))
 		return NULL;
-	p = calloc(1, sizeof(*p));
-	if (p != NULL)
-		p->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	p = calloc(1, sizeof(*p) + peers * sizeof(p->rows[0]));
+	if (p == NULL)
+		return NULL;
+	p->n = peers;
+	p->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	p->dumb = is_dumb();
 	return p;
 }
 
@@ -51,14 +71,22 @@ smaller(int a, int b)
 	return a < b ? a : b;
 }
 
-static int
-terminal_width(void)
+static struct winsize
+terminal_size(void)
 {
 	struct winsize ws;
 
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) < 0 || ws.ws_col == 0)
-		return 80;
-	return ws.ws_col;
+		ws = (struct winsize){.ws_col = 80};
+	if (ws.ws_row == 0)
+		ws.ws_row = 24;
+	return ws;
+}
+
+static int
+terminal_width(void)
+{
+	return terminal_size().ws_col;
 }
 
 /* Columns that text takes; what the locale cannot show has been made '?' before. */
@@ -109,18 +137,18 @@ print_amount(char *buf, size_t size, uint64_t bytes, uint64_t whole)
 }
 
 static void
-print_rate(const struct progress *p, char *buf, size_t size, uint64_t left)
+print_rate(const struct row *row, char *buf, size_t size, uint64_t left)
 {
 	char human[TEXT_SIZE_MAX], eta[TEXT_TIME_MAX];
 
 	buf[0] = '\0';
-	if (p->rate <= 0)
+	if (row->rate <= 0)
 		return;
-	int n = snprintf(buf, size, "  %s/s", text_human_size(human, (uint64_t)p->rate));
+	int n = snprintf(buf, size, "  %s/s", text_human_size(human, (uint64_t)row->rate));
 
-	if (left > 0 && left / p->rate < 1e6)
+	if (left > 0 && left / row->rate < 1e6)
 		snprintf(buf + n, size - n, "  %s",
-		    text_human_time(eta, (uint64_t)(left / p->rate + 1) * UINT64_C(1000000000)));
+		    text_human_time(eta, (uint64_t)(left / row->rate + 1) * UINT64_C(1000000000)));
 }
 
 static void
@@ -137,31 +165,57 @@ print_bar(const struct progress *p, char *buf, int width, double part)
 /* ---- the line ---- */
 
 static void
-measure(struct progress *p, uint64_t bytes)
+measure(struct row *row, uint64_t bytes)
 {
 	struct timespec ts;
 	uint64_t now;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	now = ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-	if (p->last_ns != 0 && now > p->last_ns && bytes >= p->last_bytes) {
-		double rate = (bytes - p->last_bytes) * 1e9 / (now - p->last_ns);
+	if (row->last_ns != 0 && now > row->last_ns && bytes >= row->last_bytes) {
+		double rate = (bytes - row->last_bytes) * 1e9 / (now - row->last_ns);
 
-		p->rate = p->rate > 0 ? p->rate * 0.7 + rate * 0.3 : rate;
+		row->rate = row->rate > 0 ? row->rate * 0.7 + rate * 0.3 : rate;
 	}
-	p->last_ns = now;
-	p->last_bytes = bytes;
+	row->last_ns = now;
+	row->last_bytes = bytes;
 }
 
 /* Draws text, and spaces over what is left of the line before. */
 static void
-put_line(struct progress *p, const char *text, int width)
+put_line(struct row *row, const char *text, int width)
 {
-	fprintf(stderr, "\r%s%*s", text, p->drawn > width ? p->drawn - width : 0, "");
-	if (p->drawn > width)
+	fprintf(stderr, "\r%s%*s", text, row->drawn > width ? row->drawn - width : 0, "");
+	if (row->drawn > width)
 		fprintf(stderr, "\r%s", text);
+	row->drawn = width;
+}
+
+/* A line of its own for the row, if there is room for one more. */
+static bool
+get_line(struct progress *p, struct row *row)
+{
+	if (row->line > 0)
+		return true;
+	if (p->lines > 0 && (p->dumb || p->lines >= terminal_size().ws_row - 1))
+		return false;
+	if (p->lines > 0)
+		fputc('\n', stderr);
+	row->line = ++p->lines;
+	return true;
+}
+
+static void
+put_row(struct progress *p, struct row *row, const char *text, int width)
+{
+	int up = p->lines - row->line;
+
+	if (up > 0)
+		fprintf(stderr, "\033[%dA", up);
+	put_line(row, text, width);
+	if (up > 0)
+		fprintf(stderr, "\033[%dB", up);
 	fflush(stderr);
-	p->drawn = width;
 }
 
 /* Drops characters from the end until it fits. */
@@ -202,8 +256,9 @@ bytes_done(const json_t *transfer)
 }
 
 void
-progress_draw(struct progress *p, const json_t *t)
+progress_draw(struct progress *p, size_t peer, const json_t *t)
 {
+	struct row *row;
 	uint64_t sent = bytes_done(t), whole = number_at(t, "length");
 	char line[1024], head[512], bar[BAR_MAX * 4] = "", amount[64], rate[LIMIT_TEXT + 32],
 						  percent[16] = "";
@@ -211,14 +266,17 @@ progress_draw(struct progress *p, const json_t *t)
 
 	if (p == NULL)
 		return;
-	measure(p, sent);
+	row = &p->rows[peer];
+	measure(row, sent);
+	if (!get_line(p, row))
+		return;
 	if (p->files > 1)
 		n = snprintf(head, sizeof(head), "[%zu/%zu] ", p->done, p->files);
 	snprintf(head + n, sizeof(head) - n, "%s -> %s", text_at(t, "name"), text_at(t, "peer"));
 	if (!p->utf8)
 		make_ascii(head);
 	print_amount(amount, sizeof(amount), sent, whole);
-	print_rate(p, rate, sizeof(rate), whole > sent ? whole - sent : 0);
+	print_rate(row, rate, sizeof(rate), whole > sent ? whole - sent : 0);
 	print_state(t, rate, sizeof(rate));
 	if (whole > 0)
 		snprintf(percent, sizeof(percent), "%3d %%  ", (int)(sent * 100.0 / whole));
@@ -234,7 +292,7 @@ progress_draw(struct progress *p, const json_t *t)
 		strcat(bar, "  ");
 	}
 	snprintf(line, sizeof(line), "%s  %s%s%s%s", head, bar, percent, amount, rate);
-	put_line(p, line, cut_to(line, terminal_width() - 1));
+	put_row(p, row, line, cut_to(line, terminal_width() - 1));
 }
 
 void
@@ -246,16 +304,30 @@ progress_count(struct progress *p, size_t done, size_t files)
 	p->files = files;
 }
 
+/* The row of the last line has none any more; the columns that it took. */
+static int
+clear_line(struct progress *p)
+{
+	int drawn = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->rows[i].line == p->lines) {
+			drawn = p->rows[i].drawn;
+			p->rows[i].line = p->rows[i].drawn = 0;
+		}
+	return drawn;
+}
+
 void
 progress_clear(struct progress *p)
 {
 	if (p == NULL)
 		return;
 	/* Two columns more: the terminal may have echoed a "^C". */
-	if (p->drawn > 0)
-		fprintf(stderr, "\r%*s\r", smaller(p->drawn + 2, terminal_width() - 1), "");
+	for (; p->lines > 0; p->lines--)
+		fprintf(stderr, "\r%*s\r%s", smaller(clear_line(p) + 2, terminal_width() - 1), "",
+		    p->lines > 1 ? "\033[A" : "");
 	fflush(stderr);
-	p->drawn = 0;
 }
 
 struct progress *

@@ -18,8 +18,8 @@ struct options {
 	const char *socket; /* NULL: the usual places */
 	bool json;
 	bool help, version;
-	const char *region, *name; /* NULL: not given, like all that follow */
-	uint64_t timeout_ns, size; /* 0: not given */
+	const char *region, *name;        /* NULL: not given, like all that follow */
+	uint64_t timeout_ns, size, width; /* 0: not given */
 	bool quiet, preserve, discard;
 	const char *files_from, *since;
 	bool all; /* of dump-region */

@@ -1,12 +1,14 @@
-/* write_many.c -- many files in few calls, with a line for each and a summary
+/* write_many.c -- many files, or many peers, in few calls, with a line for each and a summary
  *
- * As many as may travel with one call are opened at a time. Their results come in any order; those
- * that are missing when the daemon has gone are asked for again when it is back.
+ * As many as may travel with one call are opened at a time, and what goes to several peers is
+ * opened once. Results come in any order; those that are missing when the daemon has gone are asked
+ * for again when it is back.
  */
 
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,25 +23,38 @@
 #include "rwctl/progress.h"
 #include "rwctl/writing.h"
 
+struct item { /* a file and one of the peers that it goes to */
+	const char *file;
+	struct member *member;
+	int fd;
+	bool done;
+	json_t *stopped; /* failed since a daemon stops: perhaps not for good */
+};
+
 struct batch { /* what one call asks for */
 	unsigned n;
-	int fds[LIMIT_BATCH];
-	const char *files[LIMIT_BATCH];
-	bool done[LIMIT_BATCH];
-	json_t *stopped[LIMIT_BATCH]; /* failed since a daemon stops: perhaps not for good */
+	struct item items[LIMIT_BATCH];
 };
 
 struct many {
 	struct writing *w;
 	struct batch batch;
-	size_t files, good, bad, late; /* late: of the bad */
+	char **files;
+	size_t n_files, next; /* items so far: each file goes to all peers before the next does */
+	size_t good, bad, late;
 	uint64_t bytes;
 };
+
+static size_t
+n_items(const struct many *m)
+{
+	return m->n_files * m->w->fleet.n;
+}
 
 /* ---- results ---- */
 
 static void
-count(struct many *m, const json_t *transfer)
+count(struct many *m, struct member *member, const json_t *transfer)
 {
 	const char *state = text_at(transfer, "state");
 
@@ -48,16 +63,17 @@ count(struct many *m, const json_t *transfer)
 		m->bytes += number_at(transfer, "length");
 	} else {
 		m->bad++;
+		member->bad++;
 		m->late += strcmp(state, "deadline") == 0;
 	}
-	progress_count(m->w->progress, m->good + m->bad, m->files);
+	progress_count(m->w->progress, m->good + m->bad, n_items(m));
 }
 
 static void
-print_json(const char *file, const json_t *transfer, const char *text)
+print_json(const struct item *item, const json_t *transfer, const char *text)
 {
-	json_t *line = json_pack(
-	    "{s:o, s:O?, s:s?}", "file", call_text(file), "transfer", transfer, "text", text);
+	json_t *line = json_pack("{s:o, s:o, s:O?, s:s?}", "file", call_text(item->file), "peer",
+	    call_text(item->member->name), "transfer", transfer, "text", text);
 
 	json_dumpf(line, stdout, JSON_COMPACT);
 	putchar('\n');
@@ -66,36 +82,37 @@ print_json(const char *file, const json_t *transfer, const char *text)
 
 /* transfer: NULL when there was none; text says why then. */
 static void
-tell(struct many *m, const char *file, json_t *transfer, const char *text)
+tell(struct many *m, const struct item *item, json_t *transfer, const char *text)
 {
 	char name[LIMIT_FILE_NAME + 1];
-	const char *own = input_base_name(file);
+	const char *own = input_base_name(item->file);
 
-	count(m, transfer);
+	count(m, item->member, transfer);
 	progress_clear(m->w->progress);
 	if (m->w->o->json)
-		print_json(file, transfer, text);
+		print_json(item, transfer, text);
 	else if (transfer != NULL)
 		writing_print(transfer);
 	else
 		printf("%s -> %s: failed: %s\n", text_clean(name, sizeof(name), own, strlen(own)),
-		    m->w->peer, text);
+		    item->member->name, text);
 }
 
 static int
 summarize(const struct many *m, uint64_t ns)
 {
-	char amount[TEXT_SIZE_MAX], took[TEXT_TIME_MAX], rate[TEXT_SIZE_MAX];
-	size_t missing = m->files - m->good - m->bad;
+	char amount[TEXT_SIZE_MAX], took[TEXT_TIME_MAX], rate[TEXT_SIZE_MAX], to[FLEET_NAME_MAX];
+	size_t missing = n_items(m) - m->good - m->bad;
 
 	if (!m->w->o->json) {
-		printf("%zu file%s -> %s: %zu done, %zu failed", m->files, m->files == 1 ? "" : "s",
-		    m->w->peer, m->good, m->bad);
+		printf("%zu file%s -> %s: %zu done, %zu failed", m->n_files,
+		    m->n_files == 1 ? "" : "s", fleet_name(to, &m->w->fleet), m->good, m->bad);
 		if (missing > 0)
 			printf(", %zu not tried", missing);
 		printf("; %s in %s (%s/s)\n", text_human_size(amount, m->bytes),
 		    text_human_time(took, ns),
 		    text_human_size(rate, (uint64_t)(m->bytes * 1e9 / ns)));
+		fleet_print_bad(&m->w->fleet, m->n_files);
 	}
 	if (m->bad > 0)
 		return m->late == m->bad ? STATUS_DEADLINE : STATUS_FAILED;
@@ -105,37 +122,53 @@ summarize(const struct many *m, uint64_t ns)
 /* ---- a batch ---- */
 
 static const char *
-why_not(int error)
+why_not(const struct many *m, int error)
 {
-	return error == -EINVAL ? "it is no regular file: write it by itself" : strerror(-error);
+	if (error != -EINVAL)
+		return strerror(-error);
+	return m->w->fleet.n > 1 ? "it is no regular file: write it to one peer at a time"
+				 : "it is no regular file: write it by itself";
 }
 
-/* Opens what fits; returns the first file that does not. */
-static char **
-batch_fill(struct many *m, char **files)
+/* The same file for another peer is the same open file. */
+static int
+open_item(const struct batch *b, const char *file)
 {
+	const struct item *last = b->n > 0 ? &b->items[b->n - 1] : NULL;
+	int fd;
+
+	if (last == NULL || last->file != file)
+		return strcmp(file, "-") == 0 ? -EINVAL : input_open_regular(file);
+	fd = fcntl(last->fd, F_DUPFD_CLOEXEC, 0);
+	return fd >= 0 ? fd : -errno;
+}
+
+/* Opens what fits. */
+static void
+batch_fill(struct many *m)
+{
+	const struct fleet *fleet = &m->w->fleet;
 	struct batch *b = &m->batch;
 
-	*b = (struct batch){.n = 0};
-	for (; *files != NULL && b->n < LIMIT_BATCH; files++) {
-		int fd = strcmp(*files, "-") == 0 ? -EINVAL : input_open_regular(*files);
+	b->n = 0;
+	for (; m->next < n_items(m) && b->n < LIMIT_BATCH; m->next++) {
+		struct item item = {.file = m->files[m->next / fleet->n],
+		    .member = &fleet->members[m->next % fleet->n]};
 
-		if (fd < 0) {
-			tell(m, *files, NULL, why_not(fd));
-			continue;
-		}
-		b->fds[b->n] = fd;
-		b->files[b->n++] = *files;
+		item.fd = open_item(b, item.file);
+		if (item.fd < 0)
+			tell(m, &item, NULL, why_not(m, item.fd));
+		else
+			b->items[b->n++] = item;
 	}
-	return files;
 }
 
 static void
 batch_close(struct batch *b)
 {
 	for (unsigned i = 0; i < b->n; i++) {
-		close(b->fds[i]);
-		json_decref(b->stopped[i]);
+		close(b->items[i].fd);
+		json_decref(b->items[i].stopped);
 	}
 	b->n = 0;
 }
@@ -147,28 +180,44 @@ batch_shrink(struct batch *b)
 	unsigned left = 0;
 
 	for (unsigned i = 0; i < b->n; i++) {
-		json_decref(b->stopped[i]);
-		if (b->done[i]) {
-			close(b->fds[i]);
-			continue;
-		}
-		b->fds[left] = b->fds[i];
-		b->files[left++] = b->files[i];
+		struct item *item = &b->items[i];
+
+		json_decref(item->stopped);
+		item->stopped = NULL;
+		if (item->done)
+			close(item->fd);
+		else
+			b->items[left++] = *item;
 	}
 	b->n = left;
-	memset(b->done, 0, sizeof(b->done));
-	memset(b->stopped, 0, sizeof(b->stopped));
+}
+
+static const char *
+name_of(const struct many *m, const struct item *item)
+{
+	return m->w->o->name != NULL ? m->w->o->name : input_base_name(item->file);
 }
 
 static void
 batch_send(struct many *m)
 {
-	json_t *parameters = writing_parameters(m->w), *names = json_array();
+	json_t *parameters = writing_parameters(m->w), *names = json_array(), *peers = json_array();
+	int fds[LIMIT_BATCH];
 
-	for (unsigned i = 0; i < m->batch.n; i++)
-		json_array_append_new(names, call_text(input_base_name(m->batch.files[i])));
+	for (unsigned i = 0; i < m->batch.n; i++) {
+		const struct item *item = &m->batch.items[i];
+
+		json_array_append_new(names, call_text(name_of(m, item)));
+		json_array_append_new(peers, call_text(item->member->name));
+		fds[i] = item->fd;
+	}
 	json_object_set_new(parameters, "names", names);
-	call_send(m->w->call, "io.rwriter.WriteBatch", parameters, true, m->batch.fds, m->batch.n);
+	if (m->w->fleet.n > 1)
+		json_object_set(parameters, "peers", peers);
+	json_decref(peers);
+	if (m->w->o->width != 0)
+		json_object_set_new(parameters, "width", json_integer(m->w->o->width));
+	call_send(m->w->call, "io.rwriter.WriteBatch", parameters, true, fds, m->batch.n);
 }
 
 static bool
@@ -187,20 +236,21 @@ take_answer(struct many *m, const json_t *p)
 {
 	json_t *transfer = json_object_get(p, "transfer");
 	uint64_t i = number_at(p, "index");
+	struct item *item = &m->batch.items[i < m->batch.n ? i : 0];
 
-	if (i >= m->batch.n || m->batch.done[i])
+	if (i >= m->batch.n || item->done)
 		return;
 	if (json_is_null(transfer)) {
-		tell(m, m->batch.files[i], NULL, text_at(p, "text"));
-		m->batch.done[i] = true;
+		tell(m, item, NULL, text_at(p, "text"));
+		item->done = true;
 	} else if (!is_final(transfer)) {
-		writing_show(m->w, transfer);
+		writing_show(m->w, item->member, transfer);
 	} else if (comeback_likely(transfer)) {
-		json_decref(m->batch.stopped[i]);
-		m->batch.stopped[i] = json_incref(transfer);
+		json_decref(item->stopped);
+		item->stopped = json_incref(transfer);
 	} else {
-		tell(m, m->batch.files[i], transfer, NULL);
-		m->batch.done[i] = true;
+		tell(m, item, transfer, NULL);
+		item->done = true;
 	}
 }
 
@@ -237,12 +287,12 @@ stops(struct many *m)
 	bool any = false;
 
 	for (unsigned i = 0; i < b->n; i++)
-		any = any || b->stopped[i] != NULL;
+		any = any || b->items[i].stopped != NULL;
 	if (!any || comeback_follows(m->w->call))
 		return any;
 	for (unsigned i = 0; i < b->n; i++)
-		if (b->stopped[i] != NULL)
-			tell(m, b->files[i], b->stopped[i], NULL);
+		if (b->items[i].stopped != NULL)
+			tell(m, &b->items[i], b->items[i].stopped, NULL);
 	return false;
 }
 
@@ -286,14 +336,15 @@ write_all(struct many *m, char **files)
 
 	if (status != STATUS_DONE)
 		return status;
-	while (files[m->files] != NULL)
-		m->files++;
-	progress_count(m->w->progress, 0, m->files);
-	while (*files != NULL && status == STATUS_DONE) {
-		files = batch_fill(m, files);
+	m->files = files;
+	while (files[m->n_files] != NULL)
+		m->n_files++;
+	progress_count(m->w->progress, 0, n_items(m));
+	while (m->next < n_items(m) && status == STATUS_DONE) {
+		batch_fill(m);
 		status = batch_run(m);
 		batch_close(&m->batch);
-		if (status == STATUS_DONE && *files != NULL &&
+		if (status == STATUS_DONE && m->next < n_items(m) &&
 		    deadline_left_ms(m->w->deadline) == 0)
 			status = STATUS_DEADLINE;
 	}

@@ -17,9 +17,11 @@
 json_t *
 writing_parameters(const struct writing *w)
 {
-	json_t *parameters = json_pack("{s:o}", "peer", call_text(w->peer));
+	json_t *parameters = json_object();
 	int left = deadline_left_ms(w->deadline);
 
+	if (w->fleet.n == 1)
+		json_object_set_new(parameters, "peer", call_text(w->fleet.members[0].name));
 	if (w->o->region != NULL)
 		json_object_set_new(parameters, "region", call_text(w->o->region));
 	if (left >= 0)
@@ -49,14 +51,14 @@ writing_receive(struct writing *w, struct pump *pump, struct answer *ret)
 }
 
 void
-writing_show(struct writing *w, const json_t *transfer)
+writing_show(struct writing *w, struct member *member, const json_t *transfer)
 {
 	bool lost = strcmp(text_at(transfer, "state"), "reconnecting") == 0;
 
-	progress_draw(w->progress, transfer);
-	if (lost && !w->lost && w->progress == NULL)
-		complain("%s: %s; trying again ...", w->peer, text_at(transfer, "text"));
-	w->lost = lost;
+	progress_draw(w->progress, member - w->fleet.members, transfer);
+	if (lost && !member->lost && w->progress == NULL)
+		complain("%s: %s; trying again ...", member->name, text_at(transfer, "text"));
+	member->lost = lost;
 }
 
 int
