@@ -6,6 +6,9 @@
  * MiB; the parent writes to it round and round, from staging of the same size, for so long with
  * each size, with MPA CRCs. Its last word is a flag: the child answers it by a write into the
  * parent's mailbox when it is there, and the region is what was sent. That ends the measurement.
+ *
+ * With the one size 0 flags go to and fro alone, and half a round trip is told; where memory must
+ * be polled, both sides spin.
  */
 
 #include "config.h"
@@ -31,6 +34,7 @@
 #define REGION   ((size_t)8 << 20)
 #define PATIENCE (20 * NSEC_PER_SEC)
 #define POLL     (50 * NSEC_PER_USEC)
+#define PINGS    100000
 
 /* What the peer writes to: the parent's is the mailbox alone. */
 struct words {
@@ -46,10 +50,12 @@ static struct {
 	struct fabric *fabric;
 	struct fabric_conn *conn;
 	bool writer, established, closed;
+	bool ping;                   /* the size is 0 */
 	struct fabric_mem *in, *out; /* what the peer writes to, and what we write from */
 	unsigned n_ready;
 	struct words peer;
-	uint64_t flag, came; /* the newest that we have sent, the newest that has come */
+	uint64_t flag, came; /* the newest that we have sent, the newest that has come; even
+				ones say that the region is to be compared */
 
 	/* parent */
 	size_t size, at;
@@ -139,16 +145,22 @@ put_flag(uint64_t flag)
 		me.flag = flag;
 }
 
+/* The region is compared whole: it is written once at least, however slow that is. */
+static bool
+time_is_up(void)
+{
+	return loop_now() >= me.until && me.sent >= REGION;
+}
+
 /* Staging is used again when it is WRITTEN. */
 static void
 write_more(void)
 {
-	while (loop_now() < me.until && me.posted + me.size - me.written <= REGION &&
-	       put(me.at, me.size)) {
+	while (!time_is_up() && me.posted + me.size - me.written <= REGION && put(me.at, me.size)) {
 		me.sent += me.size;
 		me.at = (me.at + me.size) % REGION;
 	}
-	if (loop_now() >= me.until && me.flag < me.last_flag)
+	if (time_is_up() && me.flag < me.last_flag)
 		put_flag(me.last_flag);
 }
 
@@ -173,7 +185,7 @@ look(void)
 {
 	if (!me.established || !flag_came() || me.writer)
 		return;
-	if (memcmp(me.in->addr, me.out->addr, REGION) != 0)
+	if (me.came % 2 == 0 && memcmp(me.in->addr, me.out->addr, REGION) != 0)
 		die("the region is not what was sent");
 	put_flag(me.came);
 }
@@ -205,7 +217,7 @@ on_event(void *arg, const struct fabric_event *e)
 		me.established = true;
 	if (e->type == FABRIC_WRITTEN) {
 		me.written = e->cookie;
-		if (me.writer)
+		if (me.writer && !me.ping)
 			write_more();
 	}
 	if (e->type == FABRIC_ARRIVED)
@@ -224,7 +236,7 @@ turn(void)
 
 	if (me.conn != NULL)
 		me.ops->describe(me.conn, &info);
-	loop_turn(me.loop, info.polled ? POLL : NSEC_PER_SEC);
+	loop_turn(me.loop, !info.polled ? NSEC_PER_SEC : me.ping ? 0 : POLL);
 	if (info.polled)
 		look();
 }
@@ -282,7 +294,7 @@ measure(size_t size, double seconds)
 	me.at = 0;
 	me.sent = 0;
 	me.until = began + (uint64_t)(seconds * 1e9);
-	me.last_flag = me.flag + 1;
+	me.last_flag = (me.flag | 1) + 1;
 	write_more();
 	while (me.came < me.last_flag) {
 		turn();
@@ -294,6 +306,43 @@ measure(size_t size, double seconds)
 	printf("%zu bytes a write: %.2f GB/s; the writer used %.2f core-seconds per GB\n", size,
 	    (double)me.sent / 1e9 / took, cpu / ((double)me.sent / 1e9));
 	fflush(stdout);
+}
+
+static int
+by_time(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Until a flag is there and back. */
+static uint64_t
+round_trip(void)
+{
+	uint64_t began = loop_now(), flag = (me.flag + 1) | 1;
+
+	put_flag(flag);
+	while (me.came < flag) {
+		turn();
+		if (loop_now() > began + PATIENCE)
+			die("nothing comes back");
+	}
+	return loop_now() - began;
+}
+
+static void
+measure_latency(double seconds)
+{
+	static uint64_t took[PINGS];
+	uint64_t until = loop_now() + (uint64_t)(seconds * 1e9);
+	size_t n = 0;
+
+	while (n < PINGS && (n == 0 || loop_now() < until))
+		took[n++] = round_trip();
+	qsort(took, n, sizeof(took[0]), by_time);
+	printf("half a round trip of %zu: median %.2f us, 99 percent below %.2f us\n", n,
+	    (double)took[n / 2] / 2e3, (double)took[n - 1 - n / 100] / 2e3);
 }
 
 static void
@@ -338,10 +387,13 @@ main(int argc, char **argv)
 	me.ops = argc > 1 && strcmp(argv[1], "verbs") == 0 ? &fabric_verbs : &fabric_iwarp;
 	if (text_parse_address(host, port, &address) < 0)
 		die("%s is no address", host);
+	me.ping = argc == 6 && atol(argv[5]) == 0;
 	crc32c_init();
 	child = start_child((struct sockaddr *)&address);
 	drive((struct sockaddr *)&address);
-	for (int i = 5; i < argc; i++)
+	if (me.ping)
+		measure_latency(seconds);
+	for (int i = 5; i < argc && !me.ping; i++)
 		measure((size_t)atol(argv[i]), seconds);
 	for (size_t i = 0; argc <= 5 && i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
 		measure(SIZES[i], seconds);
