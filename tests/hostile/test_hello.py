@@ -201,7 +201,7 @@ def test_flag_that_overtakes(fresh, late):
 
 def test_goodbye_instead_of_waiting(make):
     """BYE while the region is being made: it ends without a word."""
-    target = make("c", region={"size": "256M"})
+    target = make("c", region={"size": "32M"})  # a few milliseconds
     with rwp.Writer((target.address, target.port), name="hasty") as writer:
         frames, send = [], writer.connection.raw
         writer.connection.raw = frames.append
