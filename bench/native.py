@@ -1,7 +1,8 @@
-"""native.py WORK ROUNDS SIZE -- what needs no RDMA device: prints the figures of so many rounds as JSON
+"""native.py WORK ROUNDS SIZE CONGESTION -- what needs no RDMA device: prints the figures of so many rounds as JSON
 
-WORK is a directory in memory for the files, SIZE that of the large one in MiB. Everything in the table is measured
-once in each round, one after the other, so that what is compared stands close together.
+WORK is a directory in memory for the files, SIZE that of the large one in MiB, CONGESTION the congestion control that
+this machine uses where nobody asks for another. Everything in the table is measured once in each round, one after the
+other, so that what is compared stands close together.
 """
 
 import json
@@ -13,7 +14,7 @@ import ours
 import others
 
 WORK, ROUNDS, SIZE = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) << 20
-AS_SET_HERE = sys.argv[4]  # this machine's congestion control
+AS_SET_HERE = sys.argv[4]
 
 SMALLER = min(SIZE, 256 << 20)
 SECONDS = 2 if ROUNDS > 1 else 0.5  # of what runs for a time
@@ -35,6 +36,7 @@ def one(name):
 MEASUREMENTS = [
     (one("iperf3"), lambda: others.iperf3(SIZE)),
     (one("discard"), lambda: ours.into_discard(LARGE_FILE)),
+    (one("discard, mpa-crc = no"), lambda: ours.into_discard(LARGE_FILE, iwarp={"mpa-crc": "no"})),
     (one("ucx put"), lambda: others.ucx_put(SIZE)),
     (named("memory, new", "memory, again"), lambda: ours.into_memory(LARGE_FILE)),
     (one("socat 1 MiB"), lambda: others.socat(LARGE_FILE, TARGET, MIB)),

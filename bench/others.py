@@ -19,11 +19,11 @@ HOST = "127.0.0.1"
 UCX = os.environ | {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 
 
-def serve(*command, host=HOST, **options):
+def serve(*command, **options):
     """Starts a server; PORT in its command is a free port. The server, when it listens, and the port."""
     port = daemon.free_port()
     server = Run(*(str(word).replace("PORT", str(port)) for word in command), **options)
-    daemon.until(lambda: listening(host, port), what=f"{command[0]} to listen")
+    daemon.until(lambda: listening(port), what=f"{command[0]} to listen")
     return server, port
 
 

@@ -19,6 +19,7 @@ SMALL = 64  # bytes of a small write
 IDLE = 64  # connections
 AT_ONCE = 32  # of them are made; a user may have 64 control sockets
 LIMITS = {"pinned-memory": "4G", "idle": "10min"}
+OF_BOTH = ("arrival", "iwarp")  # sections that both daemons have
 
 
 @contextlib.contextmanager
@@ -27,7 +28,7 @@ def daemons(fabric="iwarp", address="127.0.0.1", peers=1, **sections):
     options = {"fabric": fabric, "address": address, "limits": LIMITS}
     b = daemon.Daemon("b", **options, **sections)
     b.start()
-    a = daemon.Daemon("a", **options, **{key: value for key, value in sections.items() if key == "arrival"})
+    a = daemon.Daemon("a", **options, **{key: value for key, value in sections.items() if key in OF_BOTH})
     for number in range(peers):
         a.add_peer(b, f"b{number}")
     a.configure()
@@ -48,21 +49,41 @@ def cpu(*processes):
     return children_cpu() + sum(living_cpu(one.process.pid) for one in processes)
 
 
+def loop_cpu(one):
+    """Of its loop alone, which is its main thread: one core cannot do more than that."""
+    return living_cpu(f"{one.process.pid}/task/{one.process.pid}")
+
+
 def write(a, b, file, region="default"):
     """One `rwctl write`. rate is what it tells itself, command that of the whole command."""
     size = file.stat().st_size
-    used, began = cpu(a, b), time.monotonic()
+    used, loops, began = cpu(a, b), [loop_cpu(a), loop_cpu(b)], time.monotonic()
     said = a.rwctl("--json", "write", "--quiet", "--region", region, "b0", file).stdout
     seconds = time.monotonic() - began
     used = cpu(a, b) - used
+    loops = [(loop_cpu(one) - before) / (size / 1e9) for one, before in zip((a, b), loops)]
     transfer = json.loads(said)["transfer"]
-    return {"rate": size / transfer["durationNs"], "command": size / 1e9 / seconds, "cpu": used / (size / 1e9)}
+    assert transfer["resumed"] == transfer["sentAgain"] == 0, transfer
+    return {
+        "rate": size / transfer["durationNs"],
+        "command": size / 1e9 / seconds,
+        "cpu": used / (size / 1e9),
+        "writer's loop": loops[0],
+        "target's loop": loops[1],
+    }
+
+
+def warm_up(a, b, file, region):
+    """A shorter file makes the connection, and touches the memory on its way."""
+    shorter = file.with_name("shorter")
+    if not shorter.exists():
+        shorter.write_bytes(daemon.pattern(16 << 20))
+    write(a, b, shorter, region)
 
 
 def into_discard(file, **options):
-    """The first write makes the connection and is not counted."""
     with daemons(**options, **{"region discard": {"sink": "discard"}}) as pair:
-        write(*pair, file, "discard")
+        warm_up(*pair, file, "discard")
         return write(*pair, file, "discard")
 
 
@@ -73,13 +94,15 @@ def into_memory(file, **options):
 
 
 def into_spool(file, directory, **options):
-    sections = {"region spool": {"sink": "spool", "directory": directory, "conflict": "replace", "free": "0"}}
-    with daemons(**options, **sections) as pair:
-        write(*pair, file, "spool")
-        figures = write(*pair, file, "spool")
-    for stored in directory.iterdir():
-        stored.unlink()
-    return figures
+    """Into an empty directory: a file that is there already would not be sent."""
+    sections = {"region spool": {"sink": "spool", "directory": directory, "free": "0"}}
+    try:
+        with daemons(**options, **sections) as pair:
+            warm_up(*pair, file, "spool")
+            return write(*pair, file, "spool")
+    finally:
+        for stored in directory.iterdir():
+            stored.unlink()
 
 
 # ---- small writes ----

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import resource
-import socket
 import subprocess
 import sys
 import time
@@ -44,9 +43,9 @@ def children_cpu():
     return used.ru_utime + used.ru_stime
 
 
-def living_cpu(pid):
-    """Core-seconds of a process so far."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def living_cpu(process):
+    """Core-seconds so far of a process, by its number, or of one of its threads, as PID/task/TID."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -67,12 +66,11 @@ def memory(pid):
     return sizes["Rss"], sizes["Pss"]
 
 
-def listening(host, port):
-    """Whether somebody listens there; connecting would be taken for the client."""
-    with socket.socket() as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            s.bind((host, port))
-        except OSError:
-            return True
+def listening(port):
+    """Whether somebody listens there. To connect would be taken for the client, to bind would be in the way."""
+    for table in "/proc/net/tcp", "/proc/net/tcp6":
+        for line in pathlib.Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
+                return True
     return False
