@@ -15,6 +15,8 @@ import time
 BIN = pathlib.Path(os.environ["RWRITER_BIN"])
 # How many times as long everything may take here as on a machine of its own.
 PATIENCE = float(os.environ.get("RWRITER_PATIENCE", "1"))
+# What each byte of a program's own memory takes in all: ThreadSanitizer keeps notes of it.
+WEIGHT = 6 if b"__tsan_init" in (BIN / "rwriterd").read_bytes() else 1
 SANITIZER = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
 ENVIRONMENT = os.environ | {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",

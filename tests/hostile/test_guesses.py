@@ -13,7 +13,7 @@ import iwarp
 import pytest
 import rwp
 
-from daemon import MEASURED, until_like
+from daemon import MEASURED, WEIGHT, until_like
 
 GUESSES = 100_000 if os.environ.get("RWRITER_LONG") else 10_000
 AT_ONCE = 64
@@ -108,7 +108,7 @@ def test_guessed_stags(target, canary):
     while len(seen) < GUESSES:
         seen += guess_round(target, canary, source, min(AT_ONCE, GUESSES - len(seen)))
     until_like([before], target)
-    assert target.anonymous_memory() < memory + (8 << 20)
+    assert target.anonymous_memory() < memory + WEIGHT * (8 << 20)
     are_random(seen)
 
 

@@ -10,7 +10,7 @@ import socket
 import pytest
 from conftest import HELLO, MEBIBYTE, Flow, forget
 
-from daemon import MEASURED, pattern, until, until_like
+from daemon import MEASURED, PATIENCE, WEIGHT, pattern, until, until_like
 
 CLIENTS = 64  # of one user
 STATUS = b'{"method":"io.rwriter.GetStatus"}\0'
@@ -35,7 +35,7 @@ def attacked(pair, hello):
     flow = Flow(writer, target)
     memory = writer.anonymous_memory()
     yield writer
-    assert writer.anonymous_memory() < memory + (32 << 20)
+    assert writer.anonymous_memory() < memory + WEIGHT * (32 << 20)
     status, said = flow.end()
     assert (status, f"{flow.sent} bytes" in said) == (0, True), said
     assert writer.rwctl("write", "b", hello) and target.dump() == HELLO
@@ -51,7 +51,7 @@ def clients(pair):
         def connect():
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
             client.connect(str(pair[0].socket))
-            client.settimeout(30)
+            client.settimeout(30 * PATIENCE)
             return client
 
         yield connect
@@ -190,7 +190,7 @@ def send_all(client, messages):
         for message, fds in messages:
             socket.send_fds(client, [message], fds)
             sent += 1
-    client.settimeout(30)
+    client.settimeout(30 * PATIENCE)
     return sent
 
 
