@@ -5,9 +5,12 @@ this machine uses where nobody asks for another. Everything in the table is meas
 other, so that what is compared stands close together.
 """
 
+import ctypes
 import json
+import mmap
 import pathlib
 import sys
+import time
 
 import daemon
 import ours
@@ -33,6 +36,17 @@ def one(name):
     return lambda figures: {name: figures}
 
 
+def touch():
+    """Filling new memory, and filling it again: the difference is what its pages cost on this machine."""
+    with mmap.mmap(-1, SMALLER) as memory:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        times = [time.thread_time()]
+        for value in 1, 2:
+            ctypes.memset(address, value, SMALLER)
+            times.append(time.thread_time())
+    return [{"cpu": (after - before) / (SMALLER / 1e9)} for before, after in zip(times, times[1:])]
+
+
 MEASUREMENTS = [
     (one("iperf3"), lambda: others.iperf3(SIZE)),
     (one("discard"), lambda: ours.into_discard(LARGE_FILE)),
@@ -44,6 +58,7 @@ MEASUREMENTS = [
     (one("rsync"), lambda: others.rsync(LARGE_FILE, TARGET)),
     (one("256 MiB socat"), lambda: others.socat(SMALLER_FILE, TARGET)),
     (named("256 MiB memory, new", "256 MiB memory, again"), lambda: ours.into_memory(SMALLER_FILE)),
+    (named("first touch of memory", "second touch of memory"), touch),
     (one("256 MiB socat 1 MiB"), lambda: others.socat(SMALLER_FILE, TARGET, MIB)),
     (one("seam 64 KiB"), lambda: ours.fabric(64 << 10, SECONDS)),
     (one("seam 1 MiB"), lambda: ours.fabric(1 << 20, SECONDS)),

@@ -43,7 +43,8 @@ def ucx_put(size):
     """Puts of 1 MiB into the memory of another process, over TCP."""
     server, port = serve("ucx_perftest", "-p", "PORT", env=UCX)
     count = size >> 20
-    client = run("ucx_perftest", "-p", port, HOST, "-t", "ucp_put_bw", "-s", 1 << 20, "-n", count, "-w", 8, "-f", env=UCX)
+    puts = ["-t", "ucp_put_bw", "-s", 1 << 20, "-n", count, "-w", 8]
+    client = run("ucx_perftest", "-p", port, HOST, *puts, "-f", env=UCX)
     server.end()
     row = next(line.split() for line in client.said.splitlines() if re.match(rf"\s+{count}\s", line))
     return both(size, size / (float(row[5]) * 1e6 * 1.048576), client, server)
