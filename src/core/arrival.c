@@ -42,12 +42,21 @@ static void store(void *arg);
 static void stored(struct job *job);
 static void run_store(struct job *job);
 
+static enum flight_wait
+waits_for(const struct arrival *a)
+{
+	if (a->state == ARRIVAL_OPEN)
+		return FLIGHT_POLL;
+	return a->state != ARRIVAL_NONE && a->sink->blocks ? FLIGHT_DISK : FLIGHT_NOTHING;
+}
+
 static void
 set_state(struct arrival *a, enum arrival_state state)
 {
 	log_debug("region %u: transfer %u %s -> %s", a->region->id, a->transfer, STATES[a->state],
 	    STATES[state]);
 	a->state = state;
+	flight_wait(&a->region->flight, waits_for(a), loop_now());
 }
 
 int

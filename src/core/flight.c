@@ -23,6 +23,9 @@ static const char *const WAITS[] = {
     [FLIGHT_NOTHING] = "nothing",
     [FLIGHT_SOURCE] = "source",
     [FLIGHT_WINDOW] = "window",
+    [FLIGHT_DEVICE] = "device",
+    [FLIGHT_POLL] = "poll",
+    [FLIGHT_DISK] = "disk",
 };
 
 const char *

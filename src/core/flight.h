@@ -30,6 +30,9 @@ enum flight_wait {
 	FLIGHT_NOTHING,
 	FLIGHT_SOURCE, /* bytes to send */
 	FLIGHT_WINDOW, /* room at the target */
+	FLIGHT_DEVICE, /* the fabric, which has not written what it was given */
+	FLIGHT_POLL,   /* the writer's next record, which is looked for in memory */
+	FLIGHT_DISK,   /* the directory of a spool */
 	FLIGHT_WAITS
 };
 

@@ -169,6 +169,7 @@ record(struct region *region, const char *state, const struct arrival_view *arri
 {
 	struct flight_record *r = flight_log_add(&region->core->received);
 
+	flight_wait(&region->flight, FLIGHT_NOTHING, loop_now());
 	flight_mark(&region->flight, FLIGHT_RESULT, loop_now());
 	r->in = true;
 	r->id = region->core->received.next;

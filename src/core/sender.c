@@ -483,6 +483,14 @@ check_step(struct sender *s)
 	return 0;
 }
 
+static enum flight_wait
+waits_for(struct sender *s)
+{
+	if (staging_head(&s->staging) != NULL)
+		return FLIGHT_WINDOW;
+	return staging_is_sent(&s->staging) ? FLIGHT_DEVICE : FLIGHT_SOURCE;
+}
+
 void
 sender_pump(struct sender *s)
 {
@@ -495,8 +503,7 @@ sender_pump(struct sender *s)
 	while (step == 0 && s->state >= SENDER_CHECKING)
 		step = s->state == SENDER_CHECKING ? check_step(s) : send_step(s);
 	if (step < 0)
-		flight_wait(&s->transfer->flight,
-		    staging_head(&s->staging) == NULL ? FLIGHT_SOURCE : FLIGHT_WINDOW, loop_now());
+		flight_wait(&s->transfer->flight, waits_for(s), loop_now());
 	staging_ahead(&s->staging);
 }
 

@@ -246,3 +246,9 @@ staging_is_over(const struct staging *st)
 {
 	return st->end && st->takes == st->reads;
 }
+
+bool
+staging_is_sent(const struct staging *st)
+{
+	return st->takes == st->reads && st->chunks[st->reads % st->n_chunks].state == CHUNK_SENT;
+}

@@ -73,5 +73,7 @@ void staging_ahead(struct staging *st);
 struct chunk *staging_head(struct staging *st);
 /* It is done with when the record seq is written; 0: at once. */
 void staging_take(struct staging *st, uint64_t seq);
+/* Nothing is being read, since all chunks are on their way. */
+bool staging_is_sent(const struct staging *st);
 /* The source is read and taken to its end. */
 bool staging_is_over(const struct staging *st);

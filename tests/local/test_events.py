@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from conftest import HELLO, forget, hold
+from conftest import HELLO, forget, hold, receiving
 
 from daemon import until
 
@@ -291,6 +291,11 @@ def phases(flight):
     return [phase["phase"] for phase in flight["phases"]]
 
 
+def waits(flight):
+    """What it waited for, in nanoseconds."""
+    return {wait["for"]: wait["ns"] for wait in flight["waits"] if wait["ns"] > 0}
+
+
 def explained(daemon, number):
     (flight,) = json.loads(daemon.rwctl("--json", "explain", number).stdout)["flights"]
     at = [phase["atNs"] for phase in flight["phases"]]
@@ -311,12 +316,31 @@ def test_explain(make, tmp_path):
     assert (first["name"], first["length"], first["state"]) == ("big", 32 << 20, "arrived")
     there = explained(target, "a1")
     assert ["grant", "register", "first byte", "last byte", "verify", "result"] == phases(there)
+    assert set(waits(first)) <= {"source", "window", "device"} and set(waits(there)) == {"poll"}
     assert (there["direction"], there["peer"]) == ("in", "127.0.0.1")
     lines = writer.rwctl("explain", "1").stdout.decode().splitlines()
     assert lines[0].startswith("1: big -> b, arrived, 33554432 bytes in ")
     assert all(re.match(r"  [a-z ]{10}  +\S+ \w+  ·*█+·*$", line) for line in lines[1 : 1 + len(first["phases"])]), lines
     assert [row.split()[0] for row in writer.rwctl("explain").stdout.decode().splitlines()] == ["ID", "1", "2"]
     assert "4711: no transfer or arrival of this number" in writer.refused("explain", "4711")
+
+
+def test_explain_waits(make, tmp_path):
+    """A disk that is written to takes its time, and so does an input that pauses."""
+    (tmp_path / "inbox").mkdir()
+    spool = {"sink": "spool", "directory": tmp_path / "inbox", "free": "0"}
+    target = make("b", region=spool)
+    writer = make("a", peers=[target])
+    stream = writer.stream("b")
+    stream.stdin.write(bytes(1000))
+    stream.stdin.flush()
+    until(lambda: receiving(target), what="the stream to be on its way")
+    time.sleep(1.2)
+    stream.communicate(b"the end")
+    assert waits(explained(writer, "1"))["source"] > 1e9
+    told = waits(explained(target, "a1"))
+    assert set(told) == {"poll", "disk"} and told["poll"] > 1e9
+    assert re.search(r"\n  waited [0-9.]+ m?s for the disk\n", target.rwctl("explain", "a1").stdout.decode())
 
 
 def test_only_the_last_are_kept(pair, tmp_path):
