@@ -10,6 +10,7 @@ import sys
 import daemon
 import ours
 import others
+from process import measure_all, named, one
 
 DEVICE, WHAT, ROUNDS, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 NAME, ADDRESS = {"rxe": ("rxe0", "10.9.0.1"), "siw": ("siw0", "10.9.1.1")}[DEVICE]
@@ -20,29 +21,25 @@ FILE = pathlib.Path("/dev/shm/file")
 SPIN = {"arrival": {"spin": "1s"}}
 
 
-def bandwidth():
-    figures = {"ib_write_bw": others.write_bw(NAME, ADDRESS, MEBIBYTES)}
-    figures["discard"] = ours.into_discard(FILE, **VERBS)
-    figures["memory, new"], figures["memory"] = ours.into_memory(FILE, **VERBS)
-    figures["seam 1 MiB"] = ours.fabric(1 << 20, 1, "verbs", ADDRESS)
-    return figures
-
-
-def latency():
-    figures = {"ib_write_lat": others.write_lat(NAME, ADDRESS, COUNT)}
-    figures["seam ping-pong"] = ours.fabric_latency(1, "verbs", ADDRESS)
-    figures["arrival"], figures["small transfer"] = ours.small_writes(COUNT, **VERBS, **SPIN)
-    return figures
+MEASUREMENTS = {
+    "bandwidth": [
+        (one("ib_write_bw"), lambda: others.write_bw(NAME, ADDRESS, MEBIBYTES)),
+        (one("discard"), lambda: ours.into_discard(FILE, **VERBS)),
+        (named("memory, new", "memory"), lambda: ours.into_memory(FILE, **VERBS)),
+        (one("seam 1 MiB"), lambda: ours.fabric(1 << 20, 1, "verbs", ADDRESS)),
+    ],
+    "latency": [
+        (one("ib_write_lat"), lambda: others.write_lat(NAME, ADDRESS, COUNT)),
+        (one("seam ping-pong"), lambda: ours.fabric_latency(1, "verbs", ADDRESS)),
+        (named("arrival", "small transfer"), lambda: ours.small_writes(COUNT, **VERBS, **SPIN)),
+    ],
+}
 
 
 def main():
     FILE.write_bytes(daemon.pattern(MEBIBYTES << 20))
-    measure = {"bandwidth": bandwidth, "latency": latency}[WHAT]
-    rounds = []
-    for number in range(ROUNDS):
-        print(f"{DEVICE} {WHAT}: round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-        rounds.append({f"{DEVICE} {name}": figure for name, figure in measure().items()})
-    json.dump(rounds, sys.stdout)
+    rounds = measure_all(ROUNDS, f"{DEVICE}, {WHAT}", MEASUREMENTS[WHAT])
+    json.dump([{f"{DEVICE} {name}": figure for name, figure in figures.items()} for figures in rounds], sys.stdout)
 
 
 if __name__ == "__main__":

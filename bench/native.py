@@ -15,6 +15,7 @@ import time
 import daemon
 import ours
 import others
+from process import measure_all, named, one
 
 WORK, ROUNDS, SIZE = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) << 20
 AS_SET_HERE = sys.argv[4]
@@ -25,15 +26,6 @@ COUNT = 1000 if ROUNDS > 1 else 300  # of what is done so many times
 
 LARGE_FILE, SMALLER_FILE, TARGET, SPOOL = (WORK / name for name in ("large", "smaller", "target", "spool"))
 MIB = "-b1048576"
-
-
-def named(*names):
-    """Names for what a function returns several of."""
-    return lambda figures: dict(zip(names, figures))
-
-
-def one(name):
-    return lambda figures: {name: figures}
 
 
 def touch():
@@ -75,14 +67,7 @@ def main():
     SPOOL.mkdir()
     for file, size in (LARGE_FILE, SIZE), (SMALLER_FILE, SMALLER):
         file.write_bytes(daemon.pattern(size))
-    rounds = []
-    for number in range(ROUNDS):
-        print(f"round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-        figures = {}
-        for name, measure in MEASUREMENTS:
-            figures |= name(measure())
-        rounds.append(figures)
-    json.dump(rounds, sys.stdout)
+    json.dump(measure_all(ROUNDS, "natively", MEASUREMENTS), sys.stdout)
 
 
 if __name__ == "__main__":

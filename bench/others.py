@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 
 from process import Run, listening, run
 
@@ -73,7 +72,7 @@ def rsync(source, target):
 def carried(source, target, client, server, seconds):
     size = source.stat().st_size
     if target.stat().st_size != size:
-        sys.exit(f"bench: {client.command[0]} carried {target.stat().st_size} bytes of {size}")
+        raise RuntimeError(f"{client.command[0]} carried {target.stat().st_size} bytes of {size}")
     target.unlink()
     return both(size, seconds, client, server)
 
@@ -108,7 +107,7 @@ def perftest(tool, device, address, *options):
         row = re.search(r"#bytes.*\n(?:.*r\^2.*\n)?\s*(\d.*)", client.said)
         if client.process.returncode == 0 and row and "inf" not in row[1]:
             return [float(word.replace("-nan", "nan")) for word in row[1].split()]
-    sys.exit(f"bench: {tool} over {device} failed five times:\n{client.said}")
+    raise RuntimeError(f"{tool} over {device} failed five times:\n{client.said}")
 
 
 def write_bw(device, address, count):

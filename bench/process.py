@@ -29,12 +29,37 @@ class Run:
         self.ended = time.monotonic()
         self.cpu = usage.ru_utime + usage.ru_stime
         if check and self.process.returncode != 0:
-            sys.exit(f"bench: {' '.join(self.command)}: status {self.process.returncode}\n{self.said}")
+            raise RuntimeError(f"{' '.join(self.command)}: status {self.process.returncode}\n{self.said}")
         return self
 
 
 def run(*command, **options):
     return Run(*command, **options).end()
+
+
+def measure_all(rounds, title, measurements):
+    """Figures of so many rounds of (name, function) pairs: a name makes {measurement: figures} of what its function
+    returns. One that fails is told of, and is missing from that round."""
+    done = []
+    for number in range(rounds):
+        print(f"{title}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        figures = {}
+        for name, measure in measurements:
+            try:
+                figures |= name(measure())
+            except (OSError, RuntimeError, AssertionError, subprocess.SubprocessError) as error:
+                print(f"bench: {error}", file=sys.stderr, flush=True)
+        done.append(figures)
+    return done
+
+
+def named(*names):
+    """Names for what a function returns several of."""
+    return lambda figures: dict(zip(names, figures))
+
+
+def one(name):
+    return lambda figures: {name: figures}
 
 
 def children_cpu():

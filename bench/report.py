@@ -59,8 +59,10 @@ def chosen(parts):
 
 
 def compare(ratio, rounds):
+    """None: one of the two could not be measured in any round."""
     (ours, what), (theirs, other) = ratio.ours, ratio.theirs
-    return Spread([one[ours][what] / one[theirs][other] for one in rounds])
+    both = [one for one in rounds if ours in one and theirs in one]
+    return Spread([one[ours][what] / one[theirs][other] for one in both]) if both else None
 
 
 def reached(ratio, spread):
@@ -84,6 +86,9 @@ def ratios(parts):
     for _, table, rounds in chosen(parts):
         for ratio in table:
             spread = compare(ratio, rounds)
+            if spread is None:
+                lines.append(f"| {ratio.title} | | | | not measured |")
+                continue
             met = reached(ratio, spread)
             wanted = "" if met is None else f"{'at least' if ratio.sense == AT_LEAST else 'at most'} {ratio.wanted}"
             lines.append(f"| {ratio.title} | {spread.text()} | {wanted} | {verdict(met)} |")
@@ -91,7 +96,7 @@ def ratios(parts):
                 ends = sorted(score(ratio, value) for value in (spread.least, spread.most))
                 scores.append((ratio.title, score(ratio, spread.median), *ends, met))
     for title, (name, what) in ZERO if "native" in parts else ():
-        spread = Spread([one[name][what] for one in parts["native"]])
+        spread = Spread([one[name][what] for one in parts["native"] if name in one])
         met = spread.median == 0
         lines.append(f"| {title} | {spread.text()} | 0 | {verdict(met)} |")
         scores.append((title, float(met), float(met), float(met), met))
@@ -100,9 +105,9 @@ def ratios(parts):
 
 def figures(rounds):
     """name, what, spread of all that was measured."""
-    for name, values in rounds[0].items():
+    for name, values in {name: values for one in reversed(rounds) for name, values in one.items()}.items():
         for what in values:
-            yield name, what, Spread([one[name][what] for one in rounds])
+            yield name, what, Spread([one[name][what] for one in rounds if name in one])
 
 
 def unit(name, what):
