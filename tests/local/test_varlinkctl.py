@@ -88,7 +88,7 @@ def methods(daemon):
 CALLS = {  # everything that has one answer and can be called without a descriptor, and what the answer has
     "ListRegions": ({}, "regions"),
     "ListPeers": ({}, "peers"),
-    "ExpandPeers": ({"peers": "@all"}, "peers"),
+    "ExpandPeers": ({"peers": "a,b"}, "peers"),
     "ListTransfers": ({}, "transfers"),
     "Explain": ({"id": "a1"}, "flights"),
     "GetStatus": ({}, "bootId"),
