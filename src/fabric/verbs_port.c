@@ -192,8 +192,8 @@ verbs_listen(struct fabric *f, const struct sockaddr *address, const char *devic
 	snprintf(p->device, sizeof(p->device), "%s", device != NULL ? device : "");
 	loop_task_init(&p->news, on_news);
 	loop_task_init(&p->grave, on_grave);
-	list_add_tail(&v->ports, &p->node);
 	start(p, address);
+	list_add_tail(&v->ports, &p->node); /* only now: start() may look at all that are there */
 	verbs_defer(v, &p->news);
 	*ret = &p->base;
 	return 0;
