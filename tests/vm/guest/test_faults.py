@@ -150,6 +150,26 @@ def test_bad_configuration_is_not_taken(pair, small):
     target.rwctl("reload")
 
 
+def test_reload_under_load(pair, small):
+    """What has begun goes on to its end, whatever is new in the configuration."""
+    writer, target = pair
+    stream, data = writer.stream("b", "--size", "8M"), b""
+    for turn in range(4):
+        piece = pattern(MEBIBYTE)
+        stream.stdin.write(piece)
+        stream.stdin.flush()
+        data += piece
+        until(lambda: receiving(target), what="the stream to be on its way")
+        for daemon in pair:
+            daemon.configure({"limits": {"idle": f"{60 + turn}s"}, "region default": {"max-size": f"{200 + turn}M"}})
+            daemon.rwctl("reload")
+    out, errors = stream.communicate(timeout=60)
+    assert stream.returncode == 0, errors.decode()
+    assert b"arrived, 4194304 bytes" in out
+    assert target.rwctl("dump-region").stdout == data
+    writer.rwctl("write", "b", small)
+
+
 def test_connection_ended_by_the_operator(pair, small):
     writer, target = pair
     writer.rwctl("write", "b", small)
