@@ -15,6 +15,7 @@
 #include "control/batch.h"
 #include "control/report.h"
 #include "control/write.h"
+#include "loop/loop.h"
 
 struct target { /* a peer of the call */
 	const char *peer;
@@ -32,6 +33,7 @@ struct batch {
 	struct core *core;
 	struct varlink_call *call; /* owns this, through cancelled, until the last answer */
 	bool discard;
+	uint64_t since; /* loop_now(): the time of the call runs for those that wait, too */
 	unsigned n, done;
 	unsigned width, n_targets, busy; /* busy: targets with transfers running */
 	struct target targets[LIMIT_BATCH];
@@ -85,6 +87,17 @@ item_update(void *arg, const struct transfer_view *v)
 	}
 }
 
+/* Of the call's, for one that begins now; 0: it has no end. */
+static uint64_t
+time_left(const struct batch *b, uint64_t timeout_ns)
+{
+	uint64_t passed = loop_now() - b->since;
+
+	if (timeout_ns == 0)
+		return 0;
+	return passed < timeout_ns ? timeout_ns - passed : 1;
+}
+
 /* False: that was the end of the batch. */
 static bool
 start_item(struct batch *b, struct item *item)
@@ -97,6 +110,7 @@ start_item(struct batch *b, struct item *item)
 	request.peer = item->target->peer;
 	request.name = json_string_value(json_array_get(names, item - b->items));
 	request.fd = item->fd;
+	request.timeout_ns = time_left(b, request.timeout_ns);
 	request.update = item_update;
 	request.arg = item;
 	r = core_write(b->core, &request, &item->transfer, error, sizeof(error));
@@ -165,6 +179,7 @@ batch_new(struct core *core, struct varlink_call *call)
 		return NULL;
 	b->core = core;
 	b->call = call;
+	b->since = loop_now();
 	b->discard = varlink_flag(call, "discard");
 	b->width = varlink_number(call, "width");
 	if (b->width == 0)

@@ -155,6 +155,25 @@ batch_says_its_width(void **state)
 	assert_string_equal(f->core.name, "f2");
 }
 
+/* The time of the call is not begun anew by those that had to wait. */
+static void
+batch_has_one_time(void **state)
+{
+	const uint64_t time = 60 * NSEC_PER_SEC, pause = NSEC_PER_MSEC;
+	struct fixture *f = *state;
+
+	batch_send_to(f,
+	    json_pack("{s:[s,s], s:i, s:i}", "peers", "b", "slow", "width", 1, "timeoutMs",
+		(int)(time / NSEC_PER_MSEC)),
+	    2, 2, true);
+	while (f->core.writes < 1)
+		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
+	assert_in_range(f->core.timeout_ns, time / 2, time);
+	while (f->core.writes < 2)
+		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
+	assert_in_range(f->core.timeout_ns, 1, time - pause); /* the first took longer */
+}
+
 static void
 batch_without_its_peers(void **state)
 {
@@ -212,6 +231,7 @@ main(void)
 	    T(batch_to_many),
 	    T(batch_has_a_width),
 	    T(batch_says_its_width),
+	    T(batch_has_one_time),
 	    T(batch_without_its_peers),
 	    T(batch_ends_with_its_connection),
 	    T(peers_are_named),
