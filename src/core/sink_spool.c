@@ -380,7 +380,7 @@ spool_store(struct arrival *a, const uint8_t *bytes, uint32_t *ret_crc)
 	struct spooled *s = a->sink_data;
 	uint32_t len = a->record.length;
 
-	if (s->part.complete)
+	if (s->part.complete && len > 0) /* an empty file has a record, too */
 		s->store_fault = (struct part_fault){.error = EEXIST};
 	else if (bytes != NULL)
 		s->store_fault = part_write(&s->part, a->received, bytes, len, ret_crc);

@@ -465,6 +465,15 @@ def test_rwctl(make, spool, directory, tmp_path):
     only_files(directory, "big.img")
 
 
+def test_rwctl_empty(make, spool, directory, tmp_path):
+    """What is stored already is not refused when it is written again, not even when it is nothing."""
+    writer, path = make("a", peers=[spool()]), tmp_path / "nothing"
+    path.touch()
+    for _ in range(2):
+        assert b"stored durably, 0 bytes" in writer.rwctl("write", "b", path).stdout
+    assert names(directory) == ["nothing"]
+
+
 def test_a_trickle_becomes_durable(spool, connect):
     """Also while something comes all the time."""
     writer = connect(spool())
