@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
+
+from rwriter import until
 
 HERE = pathlib.Path(__file__).parent
 PORT = 7471
@@ -26,24 +27,18 @@ address = {peer.address}
 fabric = verbs
 [region default]
 max-size = 32M
+[region inbox]
+sink = spool
+directory = /run/inbox
+free = 0
 [limits]
+reconnect = {reconnect}
 beat = {beat}ms
 dead = {dead}s
 setup = 30s
 stop = 2s
 """
 BEAT, DEAD = 500, 8  # milliseconds, seconds
-
-
-def until(condition, timeout=30, what=None):
-    """Waits until condition() holds and returns what it returned."""
-    deadline = time.monotonic() + timeout
-    while True:
-        result = condition()
-        if result:
-            return result
-        assert time.monotonic() < deadline, f"waited {timeout} s in vain for {what or condition.__doc__}"
-        time.sleep(0.1)
 
 
 class Job:
@@ -165,9 +160,16 @@ class Machine:
         assert status == 0 or not check, said
         return said
 
+    def configure(self, reconnect):
+        """How long a transfer that has lost its connection tries to get on; 0: it fails at once, and says why."""
+        text = CONFIGURATION.format(
+            name=self.name, address=self.address, peer=self.peer, beat=BEAT, dead=DEAD, reconnect=reconnect
+        )
+        self.run(f"echo {shlex.quote(text)} >/run/conf")
+
     def start_daemon(self):
-        text = CONFIGURATION.format(name=self.name, address=self.address, peer=self.peer, beat=BEAT, dead=DEAD)
-        self.run(f"echo {shlex.quote(text)} >/run/conf; rwriterd -c /run/conf >>/run/log 2>&1 &")
+        self.configure(reconnect=0)
+        self.run("mkdir -p /run/inbox; rwriterd -c /run/conf >>/run/log 2>&1 &")
         until(self.listens, what=f"{self.name} to listen")
 
     def rwctl(self, words):

@@ -1,9 +1,11 @@
 """Two machines with a wire between them: what arrives, and who notices what when the wire or a machine goes."""
 
+import json
 import time
 
 import pytest
-from machines import BEAT, DEAD, until
+from machines import BEAT, DEAD
+from rwriter import until
 
 SOON = DEAD + BEAT / 1000 + 20  # the dead interval, a beat, and much for a busy machine
 # Only words of the shell itself: what it starts is slow to start here.
@@ -11,9 +13,9 @@ FLOW = """
 rm -f /run/enough
 exec {{silence}}<> <(:)
 until [ -e /run/enough ]; do
-	printf %065536d 7
+	printf %065536d $((n++))
 	read -rt 0.1 -u $silence
-done | rwctl --socket /run/socket write --size 32M {} -
+done | tee /run/sent | rwctl --socket /run/socket write {options} {peer} -
 """
 
 
@@ -32,9 +34,9 @@ def works_again(writer, target):
     assert target.rwctl("dump-region") == "healed\n"
 
 
-def flow(writer, target):
+def flow(writer, target, options="--size 32M"):
     """A transfer that goes on and on, half a megabyte each second, until /run/enough is there."""
-    job = writer.start(FLOW.format(target.name))
+    job = writer.start(FLOW.format(options=options, peer=target.name))
     until(lambda: any(region["state"] == "receiving" for region in target.json("regions")["regions"]), what="the flow")
     return job
 
@@ -94,6 +96,36 @@ def test_wire_cut_in_mid_transfer(machines, end):
         assert status == 1 and f"b ({target.address}:" in said, said
         assert all(region["state"] != "receiving" for region in target.json("regions")["regions"])
     works_again(writer, target)
+
+
+@pytest.fixture
+def patient(machines):
+    """The writer gives nothing up."""
+    writer, _ = machines
+    writer.configure(reconnect="5min")
+    writer.rwctl("reload")
+    yield
+    writer.configure(reconnect=0)
+    writer.rwctl("reload")
+
+
+def test_wire_cut_while_storing(machines, patient):
+    """The connection is lost, the transfer is not: it goes on when the wire is whole, and all of it is stored."""
+    writer, target = machines
+    job = flow(writer, target, "--json --region inbox --name flow")
+    with target.unplugged():
+        notices(target, time.monotonic())
+        until(lambda: "it will be connected again" in writer.log(), SOON, "the writer to notice")
+        assert not job.ended()
+        target.run("! test -e /run/inbox/flow")
+    until(lambda: target.connections() == 1, what="another connection")
+    writer.run("touch /run/enough")
+    status, said = job.wait()
+    assert status == 0, said
+    done = json.loads(said[said.index("{") :])["transfer"]  # after what was said when the connection was lost
+    assert done["state"] == "stored" and done["reconnects"] > 0 and done["sentAgain"] > 0, said
+    assert target.run("sha256sum </run/inbox/flow") == writer.run("sha256sum </run/sent")
+    assert target.run("ls -A /run/inbox") == "flow\n"
 
 
 def test_wire_that_is_whole_in_time(machines):
