@@ -11,6 +11,8 @@ struct member {
 	char *name;
 	size_t bad; /* files that were not written to it */
 	bool lost;  /* it has been said that the connection to it is */
+	bool stuck; /* it could not be reached: the others go first */
+	size_t had; /* files, from the first on, that had their turn with it */
 };
 
 struct fleet {

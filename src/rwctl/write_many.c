@@ -2,7 +2,8 @@
  *
  * As many as may travel with one call are opened at a time, and what goes to several peers is
  * opened once. Results come in any order; those that are missing when the daemon has gone are asked
- * for again when it is back.
+ * for again when it is back. A peer that cannot be reached would hold up each call: from the first
+ * such failure on its files are put off until the other peers have all of theirs.
  */
 
 #include "config.h"
@@ -41,6 +42,7 @@ struct many {
 	struct batch batch;
 	char **files;
 	size_t n_files, next; /* items so far: each file goes to all peers before the next does */
+	bool last;            /* all over again, for what was put off */
 	size_t good, bad, late;
 	uint64_t bytes;
 };
@@ -108,7 +110,7 @@ summarize(const struct many *m, uint64_t ns)
 		printf("%zu file%s -> %s: %zu done, %zu failed", m->n_files,
 		    m->n_files == 1 ? "" : "s", fleet_name(to, &m->w->fleet), m->good, m->bad);
 		if (missing > 0)
-			printf(", %zu not tried", missing);
+			printf(", %zu unfinished", missing);
 		printf("; %s in %s (%s/s)\n", text_human_size(amount, m->bytes),
 		    text_human_time(took, ns),
 		    text_human_size(rate, (uint64_t)(m->bytes * 1e9 / ns)));
@@ -143,6 +145,12 @@ open_item(const struct batch *b, const char *file)
 	return fd >= 0 ? fd : -errno;
 }
 
+static bool
+has_turn(const struct many *m, const struct member *member, size_t file)
+{
+	return m->last ? file >= member->had : !member->stuck;
+}
+
 /* Opens what fits. */
 static void
 batch_fill(struct many *m)
@@ -152,9 +160,13 @@ batch_fill(struct many *m)
 
 	b->n = 0;
 	for (; m->next < n_items(m) && b->n < LIMIT_BATCH; m->next++) {
-		struct item item = {.file = m->files[m->next / fleet->n],
-		    .member = &fleet->members[m->next % fleet->n]};
+		size_t file = m->next / fleet->n;
+		struct item item = {
+		    .file = m->files[file], .member = &fleet->members[m->next % fleet->n]};
 
+		if (!has_turn(m, item.member, file))
+			continue;
+		item.member->had = file + 1;
 		item.fd = open_item(b, item.file);
 		if (item.fd < 0)
 			tell(m, &item, NULL, why_not(m, item.fd));
@@ -231,6 +243,16 @@ is_final(const json_t *transfer)
 	return false;
 }
 
+/* Nothing is wrong about the file, nor did the peer say anything. */
+static bool
+is_unreachable(const json_t *transfer)
+{
+	const char *code = text_at(transfer, "code");
+
+	return strcmp(text_at(transfer, "state"), "failed") == 0 &&
+	       (code[0] == '\0' || strcmp(code, "timeout") == 0);
+}
+
 static void
 take_answer(struct many *m, const json_t *p)
 {
@@ -251,6 +273,7 @@ take_answer(struct many *m, const json_t *p)
 	} else {
 		tell(m, item, transfer, NULL);
 		item->done = true;
+		item->member->stuck |= is_unreachable(transfer);
 	}
 }
 
@@ -328,6 +351,17 @@ now_ns(void)
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
+/* There is more to do: last of all what was put off. */
+static bool
+goes_on(struct many *m)
+{
+	if (m->next == n_items(m) && !m->last) {
+		m->last = true;
+		m->next = 0;
+	}
+	return m->next < n_items(m);
+}
+
 static int
 write_all(struct many *m, char **files)
 {
@@ -340,7 +374,7 @@ write_all(struct many *m, char **files)
 	while (files[m->n_files] != NULL)
 		m->n_files++;
 	progress_count(m->w->progress, 0, n_items(m));
-	while (m->next < n_items(m) && status == STATUS_DONE) {
+	while (status == STATUS_DONE && goes_on(m)) {
 		batch_fill(m);
 		status = batch_run(m);
 		batch_close(&m->batch);

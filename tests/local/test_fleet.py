@@ -84,6 +84,23 @@ def test_many_files(fleet, tmp_path):
         assert all((target.inbox / path.name).read_bytes() == path.read_bytes() for path in files)
 
 
+def test_one_that_is_gone_comes_last(fleet, tmp_path):
+    """More files than one call holds do not wait for it over and over; it is tried with all of them in the end."""
+    writer, targets = fleet(3)
+    targets[1].stop()
+    files = [tmp_path / f"f{number}" for number in range(60)]
+    for path in files:
+        path.write_bytes(path.name.encode())
+    done = writer.rwctl("write", "@all", *files, check=False)
+    *lines, summary, failed = done.stdout.decode().splitlines()
+    assert done.returncode == 1
+    later = 60 - (128 // 3 + 1)
+    assert all(line.split()[2] == "b1:" for line in lines[-later:])
+    assert summary.startswith("60 files -> 3 peers: 120 done, 60 failed; ") and failed == "failed: b1 (60 of 60 files)"
+    for target in targets[::2]:
+        assert all((target.inbox / path.name).read_bytes() == path.name.encode() for path in files)
+
+
 def test_some_fail(fleet, big, tmp_path):
     """Each has its result; the summary names those that failed."""
     writer, (_, refuses, _, stopped) = fleet()
