@@ -2,20 +2,26 @@
  *
  * Each file has its own result, an answer with its place in the call; the last of them ends the
  * call. So many peers are written to at once as the width says, with some transfers under way to
- * each, which the core queues; no file waits for the answer of another.
+ * each, which the core queues; no file waits for the answer of another. What the core has no place
+ * for, since others write so much, waits here.
  */
 
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "control/batch.h"
+#include "control/control.h"
 #include "control/report.h"
 #include "control/write.h"
 #include "loop/loop.h"
+
+#define FULL_PAUSE_NS (100 * NSEC_PER_MSEC) /* until a core that was full is asked again */
+#define NO_TIME       1                     /* left of the time of the call */
 
 struct target { /* a peer of the call */
 	const char *peer;
@@ -34,6 +40,7 @@ struct batch {
 	struct varlink_call *call; /* owns this, through cancelled, until the last answer */
 	bool discard;
 	uint64_t since; /* loop_now(): the time of the call runs for those that wait, too */
+	struct loop_timer *full; /* runs while the core takes no more transfers */
 	unsigned n, done;
 	unsigned width, n_targets, busy; /* busy: targets with transfers running */
 	struct target targets[LIMIT_BATCH];
@@ -48,6 +55,7 @@ batch_free(struct batch *b)
 	for (unsigned i = 0; i < b->n; i++)
 		if (b->items[i].fd >= 0)
 			close(b->items[i].fd);
+	loop_timer_free(b->full);
 	free(b);
 	return NULL;
 }
@@ -95,10 +103,10 @@ time_left(const struct batch *b, uint64_t timeout_ns)
 
 	if (timeout_ns == 0)
 		return 0;
-	return passed < timeout_ns ? timeout_ns - passed : 1;
+	return passed < timeout_ns ? timeout_ns - passed : NO_TIME;
 }
 
-/* False: that was the end of the batch. */
+/* False: that was the end of the batch, or no other can be started now. */
 static bool
 start_item(struct batch *b, struct item *item)
 {
@@ -114,6 +122,10 @@ start_item(struct batch *b, struct item *item)
 	request.update = item_update;
 	request.arg = item;
 	r = core_write(b->core, &request, &item->transfer, error, sizeof(error));
+	if (r == -EBUSY && request.timeout_ns != NO_TIME) {
+		loop_timer_set(b->full, FULL_PAUSE_NS);
+		return false;
+	}
 	close(item->fd);
 	item->fd = -1;
 	if (r < 0)
@@ -137,6 +149,12 @@ start_some(struct batch *b)
 	for (unsigned i = 0; i < b->n; i++)
 		if (may_start(b, &b->items[i]) && !start_item(b, &b->items[i]))
 			return;
+}
+
+static void
+on_full(void *arg)
+{
+	start_some(arg);
 }
 
 static void
@@ -171,19 +189,21 @@ peer_of(const struct varlink_call *call, unsigned n)
 }
 
 static struct batch *
-batch_new(struct core *core, struct varlink_call *call)
+batch_new(const struct control_env *env, struct varlink_call *call)
 {
 	struct batch *b = calloc(1, sizeof(*b));
 
-	if (b == NULL)
+	if (b == NULL || loop_timer_new(env->loop, on_full, b, &b->full) < 0) {
+		free(b);
 		return NULL;
-	b->core = core;
+	}
+	b->core = env->core;
 	b->call = call;
 	b->since = loop_now();
 	b->discard = varlink_flag(call, "discard");
 	b->width = varlink_number(call, "width");
 	if (b->width == 0)
-		b->width = core_width(core);
+		b->width = core_width(b->core);
 	b->n = call->n_fds;
 	for (unsigned i = 0; i < b->n; i++)
 		b->items[i] = (struct item){
@@ -203,7 +223,7 @@ peers_fit(const struct varlink_call *call, size_t names)
 }
 
 void
-batch_start(struct core *core, struct varlink_call *call)
+batch_start(const struct control_env *env, struct varlink_call *call)
 {
 	size_t names = json_array_size(json_object_get(call->parameters, "names"));
 	struct batch *b;
@@ -222,7 +242,7 @@ batch_start(struct core *core, struct varlink_call *call)
 		    json_pack("{s:s}", "parameter", "peers"));
 		return;
 	}
-	b = batch_new(core, call);
+	b = batch_new(env, call);
 	if (b == NULL) {
 		varlink_fail(call, "io.rwriter.NotStarted", "memory is short");
 		return;

@@ -4,8 +4,8 @@
 
 #include "control/varlink.h"
 
-struct core;
+struct control_env;
 
 /* Starts the transfers of call->fds under the call's names, some at a time; each has its answers.
  */
-void batch_start(struct core *core, struct varlink_call *call);
+void batch_start(const struct control_env *env, struct varlink_call *call);

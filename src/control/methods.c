@@ -83,7 +83,7 @@ start_write(const struct control_env *env, struct varlink_call *call)
 static void
 start_batch(const struct control_env *env, struct varlink_call *call)
 {
-	batch_start(env->core, call);
+	batch_start(env, call);
 }
 
 /* ---- administering ---- */

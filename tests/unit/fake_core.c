@@ -173,6 +173,10 @@ core_write(struct core *core, const struct write_request *request, struct transf
 		snprintf(error, size, "%s: no such peer is configured", request->peer);
 		return -EINVAL;
 	}
+	if (core->full) {
+		snprintf(error, size, "256 transfers are queued already");
+		return -EBUSY;
+	}
 	if (fstat(request->fd, &st) < 0)
 		return -errno;
 	remember(core, request);

@@ -31,6 +31,7 @@ struct core {
 	uint64_t size, timeout_ns;
 	uid_t uid;
 	bool preserve;
+	bool full; /* set by the test: it takes no write */
 	unsigned writes, cancelled, discarded;
 };
 

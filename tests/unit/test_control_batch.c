@@ -174,6 +174,34 @@ batch_has_one_time(void **state)
 	assert_in_range(f->core.timeout_ns, 1, time - pause); /* the first took longer */
 }
 
+/* What the core has no place for waits, for no longer than its time. */
+static void
+batch_waits_for_a_place(void **state)
+{
+	struct fixture *f = *state;
+	bool continues = true;
+	unsigned arrived = 0;
+
+	f->core.full = true;
+	batch_send(f, "b", 2, 2, true);
+	for (int i = 0; i < 10; i++)
+		loop_turn(f->core.loop, 5 * NSEC_PER_MSEC);
+	assert_int_equal(f->core.writes, 0);
+	f->core.full = false;
+	while (continues) {
+		json_t *answer = client_receive(f->client);
+
+		continues = json_is_true(json_object_get(answer, "continues"));
+		arrived += strcmp(text_at(answer, "transfer", "state"), "arrived") == 0;
+		json_decref(answer);
+	}
+	assert_int_equal(arrived, 2);
+
+	f->core.full = true;
+	batch_send_to(f, json_pack("{s:s, s:i}", "peer", "b", "timeoutMs", 150), 1, 1, true);
+	assert_answer(client_receive(f->client), "", "text", "256 transfers are queued already");
+}
+
 static void
 batch_without_its_peers(void **state)
 {
@@ -232,6 +260,7 @@ main(void)
 	    T(batch_has_a_width),
 	    T(batch_says_its_width),
 	    T(batch_has_one_time),
+	    T(batch_waits_for_a_place),
 	    T(batch_without_its_peers),
 	    T(batch_ends_with_its_connection),
 	    T(peers_are_named),
