@@ -360,6 +360,15 @@ call_explain(const struct call *call, int error)
 
 /* ---- whole calls ---- */
 
+/* No longer than --timeout allows. */
+static int
+patience_ms(const struct options *o)
+{
+	int left = deadline_left_ms(deadline_in(o->timeout_ns));
+
+	return left >= 0 && left < ANSWER_TIMEOUT_MS ? left : ANSWER_TIMEOUT_MS;
+}
+
 int
 call_simple(struct call *call, const struct options *o, const char *method, json_t *parameters,
     struct answer *ret)
@@ -368,7 +377,7 @@ call_simple(struct call *call, const struct options *o, const char *method, json
 	int r;
 
 	call_send(call, method, parameters, false, NULL, 0);
-	r = call_receive(call, NULL, ANSWER_TIMEOUT_MS, &answer);
+	r = call_receive(call, NULL, patience_ms(o), &answer);
 	if (r < 0)
 		return call_explain(call, r);
 	if (answer.error != NULL) {

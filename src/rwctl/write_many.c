@@ -166,8 +166,10 @@ batch_fill(struct many *m)
 
 		if (!has_turn(m, item.member, file))
 			continue;
-		item.member->had = file + 1;
 		item.fd = open_item(b, item.file);
+		if (item.fd == -EMFILE && b->n > 0)
+			break; /* the next call takes it */
+		item.member->had = file + 1;
 		if (item.fd < 0)
 			tell(m, &item, NULL, why_not(m, item.fd));
 		else

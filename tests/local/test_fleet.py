@@ -5,6 +5,8 @@ import json
 import os
 import pty
 import re
+import resource
+import signal
 import struct
 import termios
 
@@ -99,6 +101,30 @@ def test_one_that_is_gone_comes_last(fleet, tmp_path):
     assert summary.startswith("60 files -> 3 peers: 120 done, 60 failed; ") and failed == "failed: b1 (60 of 60 files)"
     for target in targets[::2]:
         assert all((target.inbox / path.name).read_bytes() == path.name.encode() for path in files)
+
+
+def test_few_descriptors(fleet, tmp_path):
+    """Not more files travel together than may be open."""
+    writer, _ = fleet(2)
+    files = [tmp_path / f"f{number}" for number in range(30)]
+    for path in files:
+        path.write_bytes(b"x")
+    few = 30
+    out = writer.rwctl(
+        "write", "@all", *files, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few))
+    ).stdout.decode()
+    assert "\n30 files -> 2 peers: 60 done, 0 failed; " in out
+
+
+def test_a_daemon_that_hangs(fleet, big):
+    """The time runs also while it is asked who is meant."""
+    writer, _ = fleet(1)
+    writer.process.send_signal(signal.SIGSTOP)
+    try:
+        said = writer.refused("write", "--timeout", "1s", "@all", big, status=4, timeout=10)
+    finally:
+        writer.process.send_signal(signal.SIGCONT)
+    assert "rwriterd does not answer in time" in said
 
 
 def test_some_fail(fleet, big, tmp_path):
