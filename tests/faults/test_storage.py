@@ -167,7 +167,8 @@ def test_bits_flip(make, tmp_path, chance, sink):
             pair.line.flip = 0.02
             if sink == "spool":
                 status, said = pair.write(path, timeout="5s")
-                assert (status == 0) == pair.stored(path), said
+                # It may be the word that it is stored which was damaged: never half of it under its name.
+                assert pair.stored(path) or (status != 0 and path.name not in pair.files()), said
             else:
                 done = pair.writer.rwctl("write", "--timeout", "5s", "b", path, check=False)
                 assert done.returncode != 0 or pair.target.dump() == path.read_bytes()
