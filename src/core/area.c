@@ -11,7 +11,8 @@
 #include "loop/loop.h"
 #include "wire/barrier.h"
 
-/* Payload or blob overtaken by its flag: read again for so long (protocol rule 2). */
+/* A flag of which a part has come, payload or blob overtaken by it: read again for so long
+ * (protocol rule 2). */
 #define SUSPECT_NS (50 * NSEC_PER_MSEC)
 
 /* ---- in ---- */
@@ -36,7 +37,7 @@ in_slot(const struct area_in *in)
 }
 
 /* 0: the flag of the next record is up; -EAGAIN: not yet; -EPROTO: neither the old nor the next
- * value. */
+ * value (yet: a soft device writes it byte by byte, as its processor's string moves do). */
 static int
 in_flag(const struct area_in *in)
 {
@@ -101,6 +102,15 @@ take_keyed(const struct area_in *in, struct rwp_record *r, uint8_t blob[RWP_BLOB
 	return error;
 }
 
+/* It may become right yet. */
+static int
+suspect(struct area_in *in, uint64_t now, int error)
+{
+	if (in->suspect_since == 0)
+		in->suspect_since = now;
+	return now - in->suspect_since < SUSPECT_NS ? -EAGAIN : error;
+}
+
 int
 area_in_record(struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t blob[RWP_BLOB_MAX])
 {
@@ -108,14 +118,13 @@ area_in_record(struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t
 	int error;
 
 	error = in_flag(in);
+	if (error == -EPROTO)
+		return suspect(in, now, error);
 	if (error < 0)
 		return error;
 	error = in->key == NULL ? take_keyless(in, &r, blob) : take_keyed(in, &r, blob);
-	if (error == -EBADMSG) {
-		if (in->suspect_since == 0)
-			in->suspect_since = now;
-		return now - in->suspect_since < SUSPECT_NS ? -EAGAIN : -EBADMSG;
-	}
+	if (error == -EBADMSG)
+		return suspect(in, now, error);
 	if (error < 0)
 		return error;
 	in->suspect_since = 0;

@@ -22,15 +22,15 @@ struct area_in {
 	uint32_t blob_len;
 	uint64_t next_seq;      /* expected */
 	uint64_t beat;          /* of the last line taken */
-	uint64_t suspect_since; /* flag is there, the rest does not fit yet; 0: no */
+	uint64_t suspect_since; /* something is there that does not fit yet; 0: no */
 	const uint8_t *key;     /* session key of the tags, borrowed; NULL: they are keyless */
 };
 
 void area_in_init(struct area_in *in, const void *base, size_t size, unsigned ring_log2);
 
 /* The next record and a copy of its blob (not NUL-terminated). -EAGAIN: nothing there (yet);
- * -EBADMSG: damaged, or not tagged under the key, for 50 ms; -EPROTO: out of sequence or bad blob
- * place. now: loop_now(). */
+ * -EBADMSG: damaged, or not tagged under the key, for 50 ms; -EPROTO: out of sequence for as long,
+ * or bad blob place. now: loop_now(). */
 int area_in_record(
     struct area_in *in, uint64_t now, struct rwp_record *ret, uint8_t blob[RWP_BLOB_MAX]);
 
