@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/page.h"
@@ -18,7 +17,6 @@
 #define WARM_NS (60 * NSEC_PER_SEC)
 /* Long work goes in slices, between which the jobs of others have their turn. */
 #define SLICE (UINT64_C(8) << 20)
-#define SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct pool {
 	struct loop *loop;
@@ -94,103 +92,113 @@ job_ended(struct pool *pool)
 		pool->quiet(pool->arg);
 }
 
+static void
+submit(struct memory *m, void (*run)(struct job *), void (*done)(struct job *))
+{
+	m->pool->busy++;
+	m->job = (struct job){.run = run, .done = done};
+	work_submit(m->pool->work, &m->job);
+}
+
+static void
+submit_slices(struct memory *m, int (*run)(struct slices *s, size_t at, size_t len),
+    void (*over)(struct slices *s, int error), size_t size, unsigned abreast)
+{
+	m->pool->busy++;
+	m->slices.run = run;
+	m->slices.over = over;
+	slices_start(&m->slices, m->pool->work, 0, size, abreast);
+}
+
+static void
+run_drop(struct job *job)
+{
+	pages_drop(&container_of(job, struct memory, job)->pages);
+}
+
 /* ---- making ---- */
 
 static void
-release_pages(struct memory *m)
+hand_over(struct memory *m)
 {
-	if (m->addr != NULL)
-		munmap(m->addr, m->mapped);
-	if (m->fd >= 0)
-		close(m->fd);
-	m->addr = NULL;
-	m->fd = -1;
+	job_ended(m->pool);
+	m->request->fn(m->request, m, 0);
 }
 
-/* Of a file of huge pages the last is taken whole; false when not even the first would be filled.
- */
-static bool
-whole_huge_pages(struct memory *m)
-{
-	struct stat st;
-	size_t page;
-
-	if (fstat(m->fd, &st) < 0)
-		return false;
-	page = (size_t)st.st_blksize;
-	m->mapped = (m->mapped + page - 1) / page * page;
-	return m->size >= page;
-}
-
-/* Mapping sets huge pages aside, so a want of them shows before the long work. Reserving the pages
- * (they are zero) reports a shortage here; later it would be a SIGBUS. */
-static int
-make_pages_of(struct memory *m, unsigned huge)
-{
-	void *addr;
-
-	m->fd = memfd_create("rwriter", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
-	if (m->fd < 0)
-		return -errno;
-	m->mapped = m->size + (m->behind > 0 ? page_round(m->behind) : 0);
-	if (huge && !whole_huge_pages(m))
-		return -EINVAL;
-	if (ftruncate(m->fd, m->mapped) < 0)
-		return -errno;
-	addr = mmap(NULL, m->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-	if (addr == MAP_FAILED)
-		return -errno;
-	m->addr = addr;
-	return fallocate(m->fd, 0, 0, m->mapped) < 0 ? -errno : 0;
-}
-
-static int
-make_pages(struct memory *m)
-{
-	int error = make_pages_of(m, MFD_HUGETLB);
-
-	if (error < 0) {
-		release_pages(m);
-		error = make_pages_of(m, 0);
-	}
-	if (error < 0)
-		return error;
-	/* The writable mapping stays; nobody else can make one, or change the size. */
-	if (fchmod(m->fd, 0400) < 0 || fcntl(m->fd, F_ADD_SEALS, SEALS) < 0)
-		return -errno;
-	return 0;
-}
-
+/* What was made of it has gone. */
 static void
-run_make(struct job *job)
-{
-	struct memory *m = container_of(job, struct memory, job);
-
-	m->error = make_pages(m);
-	if (m->error < 0)
-		release_pages(m);
-}
-
-static void
-done_make(struct job *job)
+done_failed(struct job *job)
 {
 	struct memory *m = container_of(job, struct memory, job);
 	struct memory_request *request = m->request;
 	int error = m->error;
 
+	m->pool->used -= m->size;
 	job_ended(m->pool);
-	if (error < 0) {
-		m->pool->used -= m->size;
-		free(m);
-		m = NULL;
+	free(m);
+	request->fn(request, NULL, error);
+}
+
+static void
+on_reserved(struct slices *s, int error)
+{
+	struct memory *m = container_of(s, struct memory, slices);
+
+	m->error = error < 0 ? error : pages_seal(&m->pages);
+	if (m->error == 0) {
+		hand_over(m);
+	} else {
+		submit(m, run_drop, done_failed);
+		job_ended(m->pool);
 	}
-	request->fn(request, m, error);
+}
+
+static int
+run_reserve(struct slices *s, size_t at, size_t len)
+{
+	return pages_reserve(&container_of(s, struct memory, slices)->pages, at, len);
+}
+
+/* Of one slice: it is reserved by the same job. */
+static bool
+is_short(const struct memory *m)
+{
+	return m->pages.size <= SLICE_SIZE;
+}
+
+static void
+run_open(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+
+	m->error = pages_open(m->size + m->behind, &m->pages);
+	if (m->error == 0 && is_short(m))
+		m->error = pages_reserve(&m->pages, 0, m->pages.size);
+}
+
+static void
+done_open(struct job *job)
+{
+	struct memory *m = container_of(job, struct memory, job);
+
+	if (m->error < 0 || is_short(m)) {
+		on_reserved(&m->slices, m->error);
+	} else {
+		submit_slices(m, run_reserve, on_reserved, m->pages.size, SLICES_ABREAST);
+		job_ended(m->pool);
+	}
 }
 
 static void
 run_nothing(struct job *job)
 {
 	(void)job; /* warm memory is ready; the job only moves fn to a later turn */
+}
+
+static void
+done_nothing(struct job *job)
+{
+	hand_over(container_of(job, struct memory, job));
 }
 
 static struct memory *
@@ -218,18 +226,11 @@ new_memory(struct pool *pool, uint64_t size, size_t behind)
 	m->pool = pool;
 	m->size = size;
 	m->behind = behind;
-	m->fd = -1;
-	m->job.run = run_make;
+	m->pages.fd = -1;
 	return m;
 }
 
 /* ---- unmaking ---- */
-
-static void
-run_drop(struct job *job)
-{
-	release_pages(container_of(job, struct memory, job));
-}
 
 static void
 done_drop(struct job *job)
@@ -239,14 +240,6 @@ done_drop(struct job *job)
 	job_ended(m->pool);
 	m->pool->warm -= m->size;
 	free(m);
-}
-
-static void
-submit(struct memory *m, void (*run)(struct job *), void (*done)(struct job *))
-{
-	m->pool->busy++;
-	m->job = (struct job){.run = run, .done = done};
-	work_submit(m->pool->work, &m->job);
 }
 
 /* Drops warm memory, oldest first, until used and warm together leave room for size more bytes. */
@@ -282,26 +275,20 @@ cool_down(void *arg)
 	}
 }
 
-static void
-run_zero(struct job *job)
+static int
+run_zero(struct slices *s, size_t at, size_t len)
 {
-	struct memory *m = container_of(job, struct memory, job);
-	size_t left = m->mapped - m->zeroed, len = left < SLICE ? left : SLICE;
-
-	memset(m->addr + m->zeroed, 0, len);
-	m->zeroed += len;
+	memset(container_of(s, struct memory, slices)->pages.addr + at, 0, len);
+	return 0;
 }
 
 static void
-done_zero(struct job *job)
+on_zeroed(struct slices *s, int error)
 {
-	struct memory *m = container_of(job, struct memory, job);
+	struct memory *m = container_of(s, struct memory, slices);
 	struct pool *pool = m->pool;
 
-	if (m->zeroed < m->mapped) {
-		work_submit(pool->work, &m->job);
-		return;
-	}
+	(void)error;
 	job_ended(pool);
 	m->warm_since = loop_now();
 	if (list_empty(&pool->warm_list))
@@ -314,42 +301,33 @@ static void
 dispose(struct memory *m)
 {
 	m->put = false;
-	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit) {
+	if (m->exported || m->pool->used + m->pool->warm > m->pool->limit)
 		submit(m, run_drop, done_drop);
-		return;
-	}
-	m->zeroed = 0;
-	submit(m, run_zero, done_zero);
+	else
+		submit_slices(m, run_zero, on_zeroed, m->pages.size, 1);
 }
 
 /* ---- touching ---- */
 
-static void
-run_touch(struct job *job)
+/* From the end. Only a help: what is not mapped now is when it is used. */
+static int
+run_touch(struct slices *s, size_t at, size_t len)
 {
-	struct memory *m = container_of(job, struct memory, touch);
-	size_t len = m->untouched < SLICE ? m->untouched : SLICE;
+	const struct memory *m = container_of(s, struct memory, slices);
 
-	m->untouched -= len;
-	/* Only a help: what is not mapped now is when it is used. */
-	if (madvise(m->addr + m->untouched, len, MADV_POPULATE_WRITE) < 0)
-		m->untouched = 0;
+	return madvise(m->pages.addr + m->size - at - len, len, MADV_POPULATE_WRITE);
 }
 
 static void
-done_touch(struct job *job)
+on_touched(struct slices *s, int error)
 {
-	struct memory *m = container_of(job, struct memory, touch);
-	struct pool *pool = m->pool;
+	struct memory *m = container_of(s, struct memory, slices);
 
-	if (!m->put && m->untouched > 0) {
-		work_submit(pool->work, &m->touch);
-		return;
-	}
+	(void)error;
 	m->touching = false;
 	if (m->put)
 		dispose(m);
-	job_ended(pool);
+	job_ended(m->pool);
 }
 
 void
@@ -358,10 +336,7 @@ memory_touch(struct memory *m)
 	if (m->touching)
 		return;
 	m->touching = true;
-	m->untouched = m->size;
-	m->touch = (struct job){.run = run_touch, .done = done_touch};
-	m->pool->busy++;
-	work_submit(m->pool->work, &m->touch);
+	submit_slices(m, run_touch, on_touched, m->size, 1);
 }
 
 /* ---- in and out ---- */
@@ -375,9 +350,7 @@ pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
 	if (size > pool_room(pool))
 		return -ENOBUFS;
 	m = take_warm(pool, size, request->behind);
-	if (m != NULL) {
-		m->error = 0;
-	} else {
+	if (m == NULL) {
 		m = new_memory(pool, size, request->behind);
 		if (m == NULL)
 			return -ENOMEM;
@@ -385,14 +358,17 @@ pool_get(struct pool *pool, uint64_t size, struct memory_request *request)
 	}
 	m->request = request;
 	pool->used += size;
-	submit(m, m->addr != NULL ? run_nothing : run_make, done_make);
+	if (m->pages.addr != NULL)
+		submit(m, run_nothing, done_nothing);
+	else
+		submit(m, run_open, done_open);
 	return 0;
 }
 
 void *
 memory_behind(const struct memory *m)
 {
-	return m->addr + m->mapped - m->behind;
+	return m->pages.addr + m->pages.size - m->behind;
 }
 
 void
@@ -403,9 +379,10 @@ memory_put(struct memory *m)
 	m->pool->used -= m->size;
 	m->pool->warm += m->size;
 	m->put = m->touching;
-	if (m->touching) /* its job sees that, and disposes of the memory */
-		return;
-	dispose(m);
+	if (m->touching)
+		slices_cut(&m->slices); /* on_touched() disposes of it */
+	else
+		dispose(m);
 }
 
 int
@@ -415,7 +392,7 @@ memory_export(struct memory *m)
 	int fd;
 
 	/* A second open of the file, not a duplicate of the descriptor: that one may write. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", m->fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", m->pages.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -431,7 +408,7 @@ pool_free(struct pool *pool)
 	if (pool == NULL)
 		return NULL;
 	list_for_each (m, &pool->warm_list, struct memory, node) {
-		release_pages(m);
+		pages_drop(&m->pages);
 		free(m);
 	}
 	loop_timer_free(pool->cool);

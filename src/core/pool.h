@@ -1,10 +1,9 @@
 /* pool.h -- memory for regions and staging: memfds reserved, zeroed, mapped and sealed, within a
  * budget
  *
- * Huge pages are taken where the system has free ones, silently others where not. Making and
- * unmaking memory blocks (page faults are dear), so both are jobs. What comes back is zeroed and
- * kept warm for the next one of the same size; warm memory goes after a minute without use, and
- * earlier when the budget is needed. Used on the loop's thread only.
+ * Making and unmaking memory takes long, so both are jobs (pages.h). What comes back is
+ * zeroed and kept warm for the next one of the same size; warm memory goes after a minute without
+ * use, and earlier when the budget is needed. Used on the loop's thread only.
  */
 
 #pragma once
@@ -14,26 +13,27 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "core/pages.h"
+#include "loop/slices.h"
 #include "loop/work.h"
 
 struct loop;
 struct pool;
 
 struct memory {
-	struct job job, touch; /* the pool's */
 	struct list node;
 	struct pool *pool;
-	uint8_t *addr;
-	size_t size;   /* whole pages */
-	size_t behind; /* bytes that were asked for behind them */
-	size_t mapped; /* more than both, up to a whole number of huge pages */
-	int fd;        /* sealed memfd, mode 0400 */
-	bool exported; /* a descriptor has left the daemon: never recycled */
-	int error;
+	struct pages pages; /* of both the following, or more */
+	size_t size;        /* whole pages */
+	size_t behind;      /* bytes that were asked for behind them */
+	bool exported;      /* a descriptor has left the daemon: never recycled */
+
+	struct job job; /* the pool's: one of both at a time is under way */
+	struct slices slices;
 	struct memory_request *request;
-	bool touching;            /* the touch job is under way */
-	bool put;                 /* given back meanwhile */
-	size_t untouched, zeroed; /* what those jobs still have to do, or have done */
+	int error;
+	bool touching; /* its slices are under way */
+	bool put;      /* given back meanwhile */
 	uint64_t warm_since;
 };
 

@@ -69,7 +69,7 @@ on_memory(struct memory_request *request, struct memory *memory, int error)
 	if (error == 0) {
 		write_label(region);
 		error = registration_add(
-		    &region->reg, ch, memory->addr, memory->size, FABRIC_REMOTE_WRITE);
+		    &region->reg, ch, memory->pages.addr, memory->size, FABRIC_REMOTE_WRITE);
 	}
 	if (error < 0)
 		inbound_region_ready(region->inbound, error, NULL);

@@ -74,7 +74,7 @@ on_memory(struct memory_request *request, struct memory *memory, int error)
 
 	st->memory = memory;
 	if (error == 0)
-		error = registration_add(&st->reg, ch, memory->addr, memory->size, 0);
+		error = registration_add(&st->reg, ch, memory->pages.addr, memory->size, 0);
 	if (error < 0)
 		tell_ready(st, error, NULL);
 	channel_release(ch);
@@ -181,7 +181,7 @@ staging_ahead(struct staging *st)
 	while (st->source != NULL && may_read(st)) {
 		unsigned i = st->reads++ % st->n_chunks;
 
-		start_read(st, &st->chunks[i], st->memory->addr + (size_t)i * st->chunk_size);
+		start_read(st, &st->chunks[i], st->memory->pages.addr + (size_t)i * st->chunk_size);
 	}
 }
 
