@@ -292,7 +292,8 @@ arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why)
 static const uint8_t *
 payload(const struct arrival *a)
 {
-	return a->record.type != RWP_HOLE ? a->region->memory->pages.addr + a->record.region_off : NULL;
+	return a->record.type != RWP_HOLE ? a->region->memory->pages.addr + a->record.region_off
+					  : NULL;
 }
 
 static void

@@ -55,7 +55,8 @@ memory_store(struct arrival *a, const uint8_t *bytes, uint32_t *ret_crc)
 	uint32_t len = a->record.length;
 
 	if (bytes == NULL)
-		memset(a->region->memory->pages.addr + region_base(a->region) + a->received, 0, len);
+		memset(
+		    a->region->memory->pages.addr + region_base(a->region) + a->received, 0, len);
 	*ret_crc = bytes != NULL ? crc32c(0, bytes, len) : crc32c_zeros(len);
 	return 0;
 }
