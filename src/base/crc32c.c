@@ -171,8 +171,8 @@ multiply(uint32_t a, uint32_t b)
 }
 
 /* x^(8 len): what len more bytes multiply a remainder by. */
-static uint32_t
-shift(uint64_t len)
+uint32_t
+crc32c_factor(uint64_t len)
 {
 	uint32_t product = ONE, square = X_8;
 
@@ -186,13 +186,19 @@ shift(uint64_t len)
 
 /* The inversions of both CRCs cancel out. */
 uint32_t
+crc32c_join(uint32_t crc_a, uint32_t crc_b, uint32_t factor_b)
+{
+	return multiply(crc_a, factor_b) ^ crc_b;
+}
+
+uint32_t
 crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b)
 {
-	return multiply(crc_a, shift(len_b)) ^ crc_b;
+	return crc32c_join(crc_a, crc_b, crc32c_factor(len_b));
 }
 
 uint32_t
 crc32c_zeros(uint64_t len)
 {
-	return ~multiply(~UINT32_C(0), shift(len));
+	return ~multiply(~UINT32_C(0), crc32c_factor(len));
 }

@@ -20,6 +20,9 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t len);
 
 /* The CRC of A followed by B, from the CRCs of both and the length of B, in O(log len_b). */
 uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b);
+/* The same for many B of one length, in O(1) each: factor_b is crc32c_factor(len_b). */
+uint32_t crc32c_factor(uint64_t len_b);
+uint32_t crc32c_join(uint32_t crc_a, uint32_t crc_b, uint32_t factor_b);
 
 /* The CRC of len zeros, in O(log len). */
 uint32_t crc32c_zeros(uint64_t len);

@@ -304,6 +304,21 @@ run_store(struct job *job)
 	a->job_error = a->sink->store(a, payload(a), &a->job_crc);
 }
 
+/* Zeros of a hole are laid over what was placed there, so no sum of that may stay. */
+static bool
+fabric_has_sum(struct arrival *a)
+{
+	const struct memory *m = a->region->memory;
+	const struct registration *reg = &a->region->reg;
+	uint32_t ignored;
+
+	if (a->record.type != RWP_HOLE)
+		return a->sink->sums &&
+		       registration_crc(reg, payload(a), a->record.length, &a->job_crc);
+	registration_crc(reg, m->pages.addr, m->size, &ignored);
+	return false;
+}
+
 static void
 store(void *arg)
 {
@@ -312,7 +327,10 @@ store(void *arg)
 
 	a->waiting = false;
 	start(a, ARRIVAL_STORING);
-	if (a->sink->blocks)
+	a->job_error = 0;
+	if (fabric_has_sum(a))
+		stored(&a->job);
+	else if (a->sink->blocks)
 		work_submit(env->spool, &a->job);
 	else if (a->record.length > a->inline_max)
 		work_submit(env->store, &a->job);

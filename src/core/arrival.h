@@ -13,7 +13,8 @@
  * Storing includes the checksum of the bytes. It is a job, as is all that waits for a disk; while
  * one runs the owner takes no further records (arrival_busy). But what this process has placed
  * itself is still in the cache of the processor that the loop is on: there a checksum alone takes
- * less time than fetching it into another's, so that is done at once.
+ * less time than fetching it into another's, so that is done at once. Often the fabric has it, too
+ * (fabric.h, placed_crc).
  *
  * Where the region is a ring, `ring` counts its bytes that have been used since the grant, skipped
  * ones too. Records are taken one by one, so whenever one has been, so has all before it, and is

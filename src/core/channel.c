@@ -103,6 +103,17 @@ registration_drop(struct registration *r)
 		fabric_of(r->channel)->mem_drop(r->mem);
 }
 
+bool
+registration_crc(const struct registration *r, const void *addr, size_t len, uint32_t *ret_crc)
+{
+	bool (*placed_crc)(struct fabric_mem *, const void *, size_t, uint32_t *);
+
+	if (!r->ready || r->dropping)
+		return false;
+	placed_crc = fabric_of(r->channel)->placed_crc;
+	return placed_crc != NULL && placed_crc(r->mem, addr, len, ret_crc);
+}
+
 static void
 registration_gone(struct registration *r)
 {

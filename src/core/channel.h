@@ -138,6 +138,9 @@ int registration_add(
     struct registration *r, struct channel *ch, void *addr, size_t len, unsigned access);
 /* From any state, also twice; on_gone follows if it was added. */
 void registration_drop(struct registration *r);
+/* CRC32C of what the peer has written there, if the fabric knows it: fabric.h, placed_crc. */
+bool registration_crc(
+    const struct registration *r, const void *addr, size_t len, uint32_t *ret_crc);
 
 /* The fabric's events, from core.c. */
 void channel_event(struct channel *ch, const struct fabric_event *event);

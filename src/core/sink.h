@@ -23,6 +23,7 @@ struct sink {
 	const char *name; /* as in the configuration */
 	enum rwp_sink kind;
 	bool ring;   /* the region is a ring, given back as its bytes are taken */
+	bool sums;   /* store does nothing with payload but sum it */
 	bool blocks; /* store waits for a disk: never on the loop, nor in the pool of the others */
 
 	/* A transfer begins; a->length is what was announced. Later: arrival_begun(). */
@@ -36,7 +37,8 @@ struct sink {
 	    const struct arrival *a, const struct rwp_record *r, struct rwp_deny *why);
 	/* In a job: takes a->record's bytes at offset a->received; bytes NULL: so many zeros.
 	 * Returns what went wrong (a negative errno) or 0 and the checksum of just those bytes that
-	 * were taken, whatever the peer does to them meanwhile. */
+	 * were taken, whatever the peer does to them meanwhile. Not called where
+	 * a sink only sums, and the fabric has the sum. */
 	int (*store)(struct arrival *a, const uint8_t *bytes, uint32_t *ret_crc);
 	/* ... and they were right: a->received and a->crc include them. May be NULL. */
 	void (*stored)(struct arrival *a);

@@ -36,6 +36,7 @@ const struct sink sink_discard = {
     .name = "discard",
     .kind = RWP_SINK_DISCARD,
     .ring = true,
+    .sums = true,
     .begin = discard_begin,
     .store = discard_store,
     .end = discard_end,

@@ -72,6 +72,7 @@ memory_end(struct arrival *a, struct rwp_deny *why)
 const struct sink sink_memory = {
     .name = "memory",
     .kind = RWP_SINK_MEMORY,
+    .sums = true,
     .begin = memory_begin,
     .place = memory_place,
     .store = memory_store,

@@ -185,6 +185,11 @@ struct fabric_ops {
 	/* At once out of the peer's reach if the fabric can; MEM_GONE follows. Only after
 	 * MEM_READY. */
 	void (*mem_drop)(struct fabric_mem *m);
+	/* CRC32C of len bytes at addr, where the fabric has placed them itself: true if they are
+	 * just those of one write of the peer's, intact, and nothing has been placed over any of
+	 * them since. Told once; who else writes there asks first, and so has it forgotten. False:
+	 * it is not known. NULL: it never is. Only before mem_drop(). */
+	bool (*placed_crc)(struct fabric_mem *m, const void *addr, size_t len, uint32_t *ret_crc);
 
 	/* All n in order and with one doorbell, or none: -EAGAIN (queue full: a WRITTEN will come,
 	 * with an old cookie or 0 if nothing newer has one), -ENOTCONN (not established or closed;

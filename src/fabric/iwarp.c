@@ -119,6 +119,7 @@ const struct fabric_ops fabric_iwarp = {
     .reject = iwarp_reject,
     .mem_add = iwarp_mem_add,
     .mem_drop = iwarp_mem_drop,
+    .placed_crc = iwarp_placed_crc,
     .write = iwarp_write,
     .stop = iwarp_stop,
     .conn_free = iwarp_conn_free,

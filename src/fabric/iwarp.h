@@ -23,6 +23,7 @@
 #include "fabric/ddp.h"
 #include "fabric/fabric.h"
 #include "fabric/mpa.h"
+#include "fabric/placed.h"
 #include "fabric/rdmap.h"
 #include "fabric/stag.h"
 #include "loop/loop.h"
@@ -76,7 +77,10 @@ struct iwarp_recv {
 	uint8_t *kept; /* between turns: the start of a frame or FPDU whose rest is to come */
 	size_t n_kept;
 
-	/* Without CRC a write is placed while it comes. */
+	/* With CRC an FPDU is placed whole. */
+	uint32_t crc; /* of the one being taken, without its trailer */
+	struct placed placed;
+	/* Without, a write is placed while it comes. */
 	uint8_t header[DDP_PREFIX_SIZE];
 	uint32_t stag;
 	uint64_t to;
@@ -242,6 +246,7 @@ bool send_uses(const struct iwarp_conn *c, const struct fabric_mem *mem);
 int iwarp_mem_add(struct fabric_conn *base, void *addr, size_t len, unsigned access, void *owner,
     struct fabric_mem **ret);
 void iwarp_mem_drop(struct fabric_mem *base);
+bool iwarp_placed_crc(struct fabric_mem *base, const void *addr, size_t len, uint32_t *ret_crc);
 
 /* ---- iwarp_farewell.c ---- */
 

@@ -103,9 +103,18 @@ iwarp_mem_drop(struct fabric_mem *base)
 	struct iwarp_mem *m = (struct iwarp_mem *)base;
 	struct iwarp_conn *c = conn_of(m);
 
+	uint32_t ignored;
+
 	m->leaving = true;
+	placed_take(&c->recv.placed, base->addr, base->len, &ignored);
 	stag_revoke(c->iwarp->stags, &m->stag);
 	if (c->state == CONN_ESTABLISHED && send_uses(c, base))
 		iwarp_end(c, FABRIC_CAUSE_DEVICE, "memory was dropped while it was being sent");
 	iwarp_defer(c->iwarp, &m->done);
+}
+
+bool
+iwarp_placed_crc(struct fabric_mem *base, const void *addr, size_t len, uint32_t *ret_crc)
+{
+	return placed_take(&conn_of((struct iwarp_mem *)base)->recv.placed, addr, len, ret_crc);
 }

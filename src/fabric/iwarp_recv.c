@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/crc32c.h"
 #include "base/text.h"
 #include "fabric/iwarp.h"
 
@@ -135,6 +136,19 @@ check_write(struct iwarp_conn *c, const struct ddp_segment *s, size_t len, uint8
 	return stag_check(c->iwarp->stags, c, s->stag, s->to, len, ret);
 }
 
+static void
+place(struct iwarp_conn *c, uint8_t *to, const uint8_t *fpdu, size_t len)
+{
+	struct placed_frame frame = {.whole = c->recv.crc, .goes_on = c->recv.open};
+
+	memcpy(to, fpdu + DDP_PREFIX_SIZE, len);
+	c->recv.arrived = true;
+	if (!c->crc)
+		return;
+	frame.before = crc32c(0, fpdu, DDP_PREFIX_SIZE);
+	placed_add(&c->recv.placed, to, len, &frame);
+}
+
 static size_t
 take_write(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t *fpdu, size_t n)
 {
@@ -148,10 +162,8 @@ take_write(struct iwarp_conn *c, const struct ddp_segment *s, const uint8_t *fpd
 		deny(c, error, fpdu);
 		return 0;
 	}
-	if (here > 0) {
-		memcpy(to, fpdu + DDP_PREFIX_SIZE, here);
-		r->arrived = true;
-	}
+	if (here > 0)
+		place(c, to, fpdu, here);
 	memcpy(r->header, fpdu, DDP_PREFIX_SIZE);
 	r->stag = s->stag;
 	r->to = s->to + here;
@@ -228,9 +240,9 @@ static size_t (*const HANDLERS[RDMAP_OPERATIONS])(
 
 /* Some kernels cannot compute a CRC yet when they refuse our set-up. */
 static bool
-is_intact(const struct iwarp_conn *c, const uint8_t *fpdu, const struct ddp_segment *s)
+is_intact(struct iwarp_conn *c, const uint8_t *fpdu, const struct ddp_segment *s)
 {
-	if (!c->crc || mpa_crc_matches(fpdu, s->ulpdu))
+	if (!c->crc || mpa_crc_matches(fpdu, s->ulpdu, &c->recv.crc))
 		return true;
 	return !c->recv.heard && !s->tagged && rdmap_operation(s) == RDMAP_TERMINATE &&
 	       mpa_crc_is_zero(fpdu, s->ulpdu);

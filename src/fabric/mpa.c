@@ -184,9 +184,14 @@ received_crc(const uint8_t *fpdu, size_t ulpdu)
 }
 
 bool
-mpa_crc_matches(const uint8_t *fpdu, size_t ulpdu)
+mpa_crc_matches(const uint8_t *fpdu, size_t ulpdu, uint32_t *ret_crc)
 {
-	return crc32c(0, fpdu, mpa_fpdu_size(ulpdu) - MPA_CRC_SIZE) == received_crc(fpdu, ulpdu);
+	size_t len = MPA_LENGTH_SIZE + ulpdu, pad = mpa_trailer_size(ulpdu) - MPA_CRC_SIZE;
+	uint32_t crc = crc32c(0, fpdu, len);
+
+	if (ret_crc != NULL)
+		*ret_crc = crc;
+	return crc32c(crc, fpdu + len, pad) == received_crc(fpdu, ulpdu);
 }
 
 bool

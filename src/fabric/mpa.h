@@ -83,6 +83,6 @@ size_t mpa_ulpdu_max(size_t emss);
 /* Fills in the trailer; returns its size. crc: of the length field and the ULPDU, or NULL where
  * CRCs are not used. */
 size_t mpa_trailer(uint8_t out[MPA_TRAILER_MAX], size_t ulpdu, const uint32_t *crc);
-/* fpdu: a whole one. */
-bool mpa_crc_matches(const uint8_t *fpdu, size_t ulpdu);
+/* fpdu: a whole one. *ret_crc: of its length field and ULPDU, right or not; may be NULL. */
+bool mpa_crc_matches(const uint8_t *fpdu, size_t ulpdu, uint32_t *ret_crc);
 bool mpa_crc_is_zero(const uint8_t *fpdu, size_t ulpdu);

@@ -341,6 +341,66 @@ def test_payload_that_is_not_the_writers(target, granted, canary):
     assert granted.result()[0].length == rwp.ARRIVED
 
 
+# ---- long payload: the target has its sum from the frames that brought it ----
+
+LONG = bytes(i * 7 % 251 for i in range(40000))
+
+
+def one_of(writer, length, data_crc):
+    """A record that speaks of what is in the region already."""
+    writer.transfer += 1
+    fields = {"transfer": writer.transfer, "grant": writer.grant[rwp.GENERATION], "length": length}
+    writer.put(rwp.ONE, {rwp.NAME: "x"}, data_crc=data_crc, **fields)
+
+
+def test_long_payload(target, granted):
+    granted.one(LONG)
+    assert granted.result()[0].length == rwp.ARRIVED
+    assert target.memory(granted.grant[rwp.REGION_ID])[: len(LONG)] == LONG
+
+
+def test_wrong_crc_of_long_payload(granted):
+    granted.one(LONG, data_crc=0x12345678)
+    fails(granted, rwp.CHECKSUM)
+
+
+@pytest.mark.parametrize("at", [0, 32767, 32768, len(LONG) - 5])
+def test_long_payload_that_is_written_over(granted, at):
+    """What counts is what is there."""
+    changed = LONG[:at] + b"other" + LONG[at + 5 :]
+    for data, code in (LONG, rwp.CHECKSUM), (changed, rwp.ARRIVED):
+        granted.write_region(0, LONG)
+        granted.write_region(at, b"other")
+        one_of(granted, len(LONG), iwarp.crc32c(data))
+        assert granted.result()[0].length == code
+
+
+def test_hole_over_long_payload(target, granted):
+    """Its zeros are there then, whatever came before them."""
+    zeros = bytes(len(LONG))
+    granted.begin()
+    granted.write_region(0, LONG)
+    granted.hole(len(LONG))
+    granted.end(zeros)
+    assert granted.result()[0].length == rwp.ARRIVED
+    for data, code in (LONG, rwp.CHECKSUM), (zeros, rwp.ARRIVED):
+        one_of(granted, len(LONG), iwarp.crc32c(data))
+        assert granted.result()[0].length == code
+    assert target.memory(granted.grant[rwp.REGION_ID])[: len(LONG)] == zeros
+
+
+def test_records_that_divide_a_write(target, granted):
+    """They need not be of the same bytes."""
+    granted.begin()
+    granted.write_region(0, LONG)
+    for begin, end in (0, 20000), (20000, 20001), (20001, 40000):
+        fields = {"transfer": granted.transfer, "grant": granted.grant[rwp.GENERATION], "length": end - begin}
+        fields |= {"stream_off": begin, "region_off": begin, "data_crc": iwarp.crc32c(LONG[begin:end])}
+        granted.put(rwp.DATA, **fields)
+    granted.end(LONG)
+    assert granted.result()[0].length == rwp.ARRIVED
+
+
 # ---- lines ----
 
 

@@ -218,11 +218,11 @@ assert_trailer(const char *hex, size_t ulpdu)
 	assert_int_equal(size, mpa_fpdu_size(ulpdu));
 	assert_int_equal(mpa_trailer(trailer, ulpdu, &crc), mpa_trailer_size(ulpdu));
 	assert_memory_equal(trailer, fpdu + MPA_LENGTH_SIZE + ulpdu, mpa_trailer_size(ulpdu));
-	assert_true(mpa_crc_matches(fpdu, ulpdu));
+	assert_true(mpa_crc_matches(fpdu, ulpdu, NULL));
 	assert_false(mpa_crc_is_zero(fpdu, ulpdu));
 	for (size_t i = 0; i < size; i++) {
 		fpdu[i] ^= 0x10;
-		assert_false(mpa_crc_matches(fpdu, ulpdu));
+		assert_false(mpa_crc_matches(fpdu, ulpdu, NULL));
 		fpdu[i] ^= 0x10;
 	}
 }
