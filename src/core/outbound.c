@@ -1,4 +1,4 @@
-/* outbound.c -- the writer's side of a connection: request, hello, grant, transfers, end */
+/* outbound.c -- the writer's side of a connection: request, hello, grant, end */
 
 #include "config.h"
 
@@ -19,7 +19,6 @@
 #include "core/outbound.h"
 #include "core/peer.h"
 #include "core/priv.h"
-#include "core/sender.h"
 #include "core/transfer.h"
 
 /* What we take of a tail area that the target offers bigger. */
@@ -83,30 +82,17 @@ end_now(struct outbound *ob, const struct failure *why)
 	channel_end(&ob->channel);
 }
 
-static void
-give_back(struct transfer *t, const struct failure *why)
-{
-	transfer_released(t);
-	transfer_broke(t, why);
-}
-
 /* The connection ends; its dial tries another, its transfers get the failure or another try. */
 static void
 give_up(struct outbound *ob, const struct failure *why)
 {
-	struct transfer *t, *sending = ob->transfer;
 	struct dial *dial = ob->dial;
 
-	ob->transfer = NULL;
 	ob->dial = NULL;
 	end_now(ob, why);
 	if (dial != NULL)
 		dial_lost(dial, ob, why);
-	sender_finish(&ob->sender);
-	while ((t = list_first(&ob->awaiting, struct transfer, queue_node)) != NULL)
-		give_back(t, why);
-	if (sending != NULL)
-		give_back(sending, why);
+	outbound_open_give_back(ob, why);
 }
 
 void
@@ -117,37 +103,12 @@ outbound_end(struct outbound *ob, unsigned code, const char *text)
 	give_up(ob, &why);
 }
 
-static void
-rest(struct outbound *ob)
-{
-	if (ob->transfer == NULL && list_empty(&ob->awaiting))
-		loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
-	peer_schedule(ob->peer);
-}
-
-static void
-note_discard(struct outbound *ob, const struct transfer *t)
-{
-	if (ob->state != OUTBOUND_OPEN || !ob->sender.begun)
-		return;
-	ob->discard.number = ob->sender.number;
-	memcpy(ob->discard.id, t->id, sizeof(ob->discard.id));
-}
-
 void
 outbound_detach(struct outbound *ob, struct transfer *t, bool discard)
 {
-	list_del(&t->queue_node);
-	if (ob->transfer == t) {
-		ob->transfer = NULL;
-		if (discard)
-			note_discard(ob, t);
-		sender_abort(&ob->sender, discard);
-	}
+	outbound_open_drop(ob, t, discard);
 	if (ob->state < OUTBOUND_OPEN)
 		outbound_end(ob, RWP_E_ABORTED, "its transfer was given up");
-	else if (ob->state == OUTBOUND_OPEN)
-		rest(ob);
 }
 
 void
@@ -162,12 +123,6 @@ outbound_won(struct outbound *ob, const char *why)
 {
 	ob->dial = NULL;
 	snprintf(ob->fabric_why, sizeof(ob->fabric_why), "%s", why);
-}
-
-void
-outbound_take(struct outbound *ob, struct transfer *t)
-{
-	ob->transfer = t;
 }
 
 /* The target is not what it should be. */
@@ -212,200 +167,7 @@ on_deadline(void *arg)
 	give_up(ob, &why);
 }
 
-/* ---- transfers ---- */
-
-bool
-outbound_is_idle(const struct outbound *ob)
-{
-	return ob->state == OUTBOUND_OPEN && ob->transfer == NULL &&
-	       ob->results == ob->sender.number;
-}
-
-static bool
-takes_region(const struct outbound *ob, const struct transfer *t)
-{
-	return ob->state == OUTBOUND_OPEN && !ob->last && strcmp(ob->region, t->region) == 0;
-}
-
-/* In a memory region a transfer's bytes may be in use until its RESULT. */
-bool
-outbound_fits(const struct outbound *ob, const struct transfer *t)
-{
-	if (!takes_region(ob, t) || !sender_fits(&ob->sender, t->view.length))
-		return false;
-	if (sender_is_ring(&ob->sender))
-		return ob->sender.number - ob->results < LIMIT_PIPELINE;
-	return outbound_is_idle(ob) && t->wanted <= ob->grant.size;
-}
-
-bool
-outbound_will_fit(const struct outbound *ob, const struct transfer *t)
-{
-	return takes_region(ob, t) && sender_is_ring(&ob->sender) && sender_is_brief(&ob->sender) &&
-	       sender_suits(&ob->sender, t->view.length);
-}
-
-bool
-outbound_discards(const struct outbound *ob, const struct transfer *t)
-{
-	return ob->state == OUTBOUND_OPEN && ob->results < ob->discard.number &&
-	       memcmp(ob->discard.id, t->id, sizeof(ob->discard.id)) == 0;
-}
-
-void
-outbound_run(struct outbound *ob, struct transfer *t)
-{
-	loop_timer_clear(ob->deadline);
-	transfer_running(t, ob->grant.sink == RWP_SINK_SPOOL);
-	flight_join(&t->flight, &ob->flight);
-	sender_start(&ob->sender, t, t->source);
-}
-
-static void
-on_sent_all(struct sender *s)
-{
-	struct outbound *ob = container_of(s, struct outbound, sender);
-	struct transfer *t = ob->transfer;
-
-	ob->transfer = NULL;
-	list_add_tail(&ob->awaiting, &t->queue_node);
-	transfer_confirming(t, s->number, s->done, s->crc);
-	peer_schedule(ob->peer); /* another may follow */
-}
-
-/* The transfer of this number, if it was not given up meanwhile. */
-static struct transfer *
-find_transfer(const struct outbound *ob, uint32_t number)
-{
-	struct transfer *t;
-
-	list_for_each (t, &ob->awaiting, struct transfer, queue_node)
-		if (t->sent.number == number)
-			return t;
-	return ob->sender.begun && ob->sender.number == number ? ob->transfer : NULL;
-}
-
-/* The one good answer of this sink, for all that was sent. */
-static bool
-result_matches(const struct outbound *ob, const struct transfer *t, const struct rwp_record *r)
-{
-	bool spool = ob->grant.sink == RWP_SINK_SPOOL;
-
-	return t != ob->transfer && r->length == (spool ? RWP_STORED : RWP_ARRIVED) &&
-	       r->stream_off == t->sent.length && r->data_crc == t->sent.crc;
-}
-
-static void
-on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
-{
-	struct transfer *t = find_transfer(ob, r->transfer);
-	bool good = r->length <= RWP_STORED;
-
-	if (r->transfer != ob->results + 1 || r->transfer > ob->sender.number) {
-		fail_protocol(ob, "a result for no transfer");
-		return;
-	}
-	if (good && t != NULL && !result_matches(ob, t, r)) {
-		fail_protocol(ob, "a result that does not match what was sent");
-		return;
-	}
-	ob->results++;
-	ob->news_at = loop_now();
-	ob->transfers += good;
-	ob->sender.arrivals += r->length == RWP_ARRIVED;
-	if (t != NULL && t == ob->transfer) { /* it failed before its end: no more of it */
-		ob->transfer = NULL;
-		sender_finish(&ob->sender);
-	}
-	if (t != NULL)
-		transfer_result(t, r, blob);
-	rest(ob);
-}
-
-static void
-on_begin_ok(struct outbound *ob, const struct rwp_record *r)
-{
-	if (r->transfer != ob->sender.number || ob->transfer == NULL)
-		return; /* given up meanwhile */
-	ob->news_at = loop_now();
-	if (sender_opened(&ob->sender, r->stream_off, r->data_crc) < 0)
-		fail_protocol(ob, "an answer to no question");
-}
-
-static void
-on_notice(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
-{
-	struct rwp_deny notice;
-	struct failure why;
-
-	if (rwp_deny_decode(blob, r->blob_len, RWP_NOTICE, r->seq, &notice) < 0) {
-		fail_protocol(ob, "a malformed notice");
-		return;
-	}
-	why = failure_make(notice.code, "ended the connection: %s", notice.text);
-	memcpy(why.fix, notice.fix, sizeof(why.fix));
-	why.fix_on_peer = true;
-	give_up(ob, &why);
-}
-
-static void
-on_record_open(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
-{
-	if (r->type == RWP_RESULT)
-		on_result(ob, r, blob);
-	else if (r->type == RWP_BEGIN_OK)
-		on_begin_ok(ob, r);
-	else if (r->type == RWP_NOTICE)
-		on_notice(ob, r, blob);
-	else if (r->flags & RWP_MUST_UNDERSTAND || rwp_type_name(r->type) != NULL)
-		fail_protocol(ob, "a record that is not known, or has no place here");
-}
-
-/* So much can have arrived. What the target had before it was asked counts as well. */
-static bool
-can_have_arrived(const struct outbound *ob, const struct transfer *t, uint64_t arrived)
-{
-	if (arrived <= t->view.sent)
-		return true;
-	return t == ob->transfer &&
-	       (ob->sender.state == SENDER_OPENING || arrived <= ob->sender.resume);
-}
-
-static void
-on_line(struct channel *ch, const struct rwp_line *line)
-{
-	struct outbound *ob = outbound_of(ch);
-	struct transfer *t;
-
-	if (line->state == RWP_LINE_ENDING)
-		ob->last = true;
-	if (ob->state != OUTBOUND_OPEN)
-		return;
-	if (sender_released(&ob->sender, line->released) < 0) {
-		fail_protocol(ob, "its line gives back what was not used");
-		return;
-	}
-	t = find_transfer(ob, line->transfer);
-	if (t == NULL)
-		return;
-	if (!can_have_arrived(ob, t, line->arrived) || line->durable > line->arrived) {
-		fail_protocol(ob, "its line says that more has arrived than was sent");
-		return;
-	}
-	if (transfer_progress(t, line->arrived, line->durable))
-		ob->news_at = loop_now();
-}
-
-static void
-on_room(struct channel *ch)
-{
-	struct outbound *ob = outbound_of(ch);
-
-	if (ob->state == OUTBOUND_OPEN)
-		sender_pump(&ob->sender);
-}
-
-/* ---- hello and grant ---- */
+/* ---- what the target says ---- */
 
 static void
 push_hello(struct outbound *ob)
@@ -430,15 +192,12 @@ on_grant(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 	set_state(ob, OUTBOUND_OPEN);
 	event_outbound(ob, EVENT_CONNECTED, 0, NULL);
 	flight_mark(&ob->flight, FLIGHT_GRANT, loop_now());
-	loop_timer_set(ob->deadline, ob->core->conf->idle_ns);
 	channel_beat(
 	    &ob->channel, ob->grant.beat_ms * NSEC_PER_MSEC, ob->grant.dead_ms * NSEC_PER_MSEC);
 	log_info("connection to %s: region %u, %llu bytes, on %s %s", peer_name(ob->peer),
 	    ob->grant.region_id, (unsigned long long)ob->grant.size, ob->info.fabric,
 	    ob->info.device);
-	sender_init(&ob->sender, &ob->channel, &ob->grant, on_sent_all);
-	if (ob->transfer != NULL)
-		outbound_run(ob, ob->transfer);
+	outbound_open_begin(ob);
 }
 
 static void
@@ -457,20 +216,54 @@ on_deny(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 }
 
 static void
+on_notice(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
+{
+	struct rwp_deny notice;
+	struct failure why;
+
+	if (rwp_deny_decode(blob, r->blob_len, RWP_NOTICE, r->seq, &notice) < 0) {
+		fail_protocol(ob, "a malformed notice");
+		return;
+	}
+	why = failure_make(notice.code, "ended the connection: %s", notice.text);
+	memcpy(why.fix, notice.fix, sizeof(why.fix));
+	why.fix_on_peer = true;
+	give_up(ob, &why);
+}
+
+static void
 on_record(struct channel *ch, const struct rwp_record *r, const uint8_t *blob)
 {
 	struct outbound *ob = outbound_of(ch);
+	struct failure why;
 
-	if (ob->state == OUTBOUND_OPEN)
-		on_record_open(ob, r, blob);
-	else if (r->type == RWP_GRANT)
+	if (r->type == RWP_NOTICE)
+		on_notice(ob, r, blob);
+	else if (ob->state == OUTBOUND_OPEN) {
+		if (!outbound_open_record(ob, r, blob, &why))
+			fail_target(ob, &why);
+	} else if (r->type == RWP_GRANT)
 		on_grant(ob, r, blob);
 	else if (r->type == RWP_DENY)
 		on_deny(ob, r, blob);
-	else if (r->type == RWP_NOTICE)
-		on_notice(ob, r, blob);
 	else
 		fail_protocol(ob, "neither GRANT nor DENY");
+}
+
+static void
+on_line(struct channel *ch, const struct rwp_line *line)
+{
+	struct outbound *ob = outbound_of(ch);
+	struct failure why;
+
+	if (!outbound_open_line(ob, line, &why))
+		fail_target(ob, &why);
+}
+
+static void
+on_room(struct channel *ch)
+{
+	outbound_open_room(outbound_of(ch));
 }
 
 /* ---- set-up ---- */
@@ -598,7 +391,7 @@ outbound_new(struct peer *peer, struct core_fabric *fabric, const struct sockadd
 	ob->since = clock_realtime();
 	ob->info.fabric = fabric->ops->name;
 	list_init(&ob->node);
-	list_init(&ob->awaiting);
+	outbound_open_init(&ob->open);
 	loop_task_init(&ob->grave, bury);
 	memcpy(&ob->address, address,
 	    address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
@@ -626,7 +419,7 @@ on_closed(struct channel *ch, const struct fabric_event *event)
 	enum outbound_state state = ob->state;
 
 	outbound_describe(ob, &ob->info);
-	registration_drop(&ob->sender.staging.reg);
+	registration_drop(&ob->open.sender.staging.reg);
 	set_state(ob, OUTBOUND_CLOSED);
 	if (state >= OUTBOUND_ENDING)
 		return;
@@ -651,7 +444,7 @@ on_gone(struct channel *ch)
 	struct outbound *ob = outbound_of(ch);
 	struct core *core = ob->core;
 
-	sender_done(&ob->sender);
+	outbound_open_done(&ob->open);
 	channel_done(ch);
 	core->connections--;
 	list_del(&ob->node);
@@ -694,8 +487,8 @@ outbound_view(struct outbound *ob, struct peer_view *ret)
 	    .fabric = ob->info.fabric,
 	    .keyed = ob->auth.keyed && ob->state == OUTBOUND_OPEN,
 	    .since = ob->since,
-	    .transfers = ob->transfers,
-	    .queued = list_length(&ob->awaiting) + (ob->transfer != NULL),
+	    .transfers = ob->open.transfers,
+	    .queued = outbound_open_count(ob),
 	};
 	memcpy(ret->claimed_name, ob->grant.host, sizeof(ret->claimed_name));
 	memcpy(ret->fabric_why, ob->fabric_why, sizeof(ret->fabric_why));

@@ -6,9 +6,7 @@
  * Until it is established it is an attempt of a dial; then it has a transfer. resolving: the fabric
  * looks for a device; preparing: the mailbox is being registered; connecting: the request is out
  * (then the image of the tail area is registered); greeting: HELLO is out, GRANT is to come; open:
- * one transfer after the other; into a ring (spool, discard) the next one goes when all of the last
- * is out, and they await their results together. A connection without a transfer is closed after
- * [limits] idle.
+ * one transfer after the other (outbound_open.h).
  */
 
 #pragma once
@@ -20,8 +18,7 @@
 #include "core/channel.h"
 #include "core/failure.h"
 #include "core/flight.h"
-#include "core/sender.h"
-#include "core/source.h"
+#include "core/outbound_open.h"
 #include "fabric/fabric.h"
 #include "loop/loop.h"
 #include "wire/auth.h"
@@ -64,19 +61,9 @@ struct outbound {
 	struct auth auth; /* with a peer that has a key */
 	struct rwp_grant grant;
 	struct dial *dial;         /* until it is established */
-	struct transfer *transfer; /* from then on: being greeted for, or sent */
-	struct list awaiting;      /* struct transfer: all is sent, by number; RESULT is to come */
-	uint32_t results;          /* number of the last transfer that got its RESULT */
-	uint64_t news_at;          /* loop_now() of the target's last word about any of them */
-	struct sender sender;
-	struct { /* the last transfer that the target was told to drop */
-		uint32_t number;
-		uint8_t id[SOURCE_ID_SIZE];
-	} discard;
-	bool last;              /* the target's line says that it takes no further transfer */
-	uint64_t since;         /* CLOCK_REALTIME */
-	uint32_t transfers;     /* that arrived */
-	struct failure failure; /* why it ends; state 0: no failure */
+	struct outbound_open open; /* from then on: its transfers */
+	uint64_t since;            /* CLOCK_REALTIME */
+	struct failure failure;    /* why it ends; state 0: no failure */
 };
 
 /* Connects, with room for this transfer; dial_won() or dial_lost() follows, within setup_ns. 0 or
@@ -87,20 +74,7 @@ int outbound_new(struct peer *peer, struct core_fabric *fabric, const struct soc
 void outbound_hang_up(struct outbound *ob);
 /* Established, before the dial's others. why: what spoke against other fabrics. */
 void outbound_won(struct outbound *ob, const char *why);
-/* The transfer is its own until it ends one way or the other. */
-void outbound_take(struct outbound *ob, struct transfer *t);
-/* Open, free to send, grants the region, and the transfer's size fits. */
-bool outbound_fits(const struct outbound *ob, const struct transfer *t);
-/* It does not now, but will soon: short files follow each other into a ring. */
-bool outbound_will_fit(const struct outbound *ob, const struct transfer *t);
-/* The target may not yet have dropped what it has of this transfer, given up here before: over
- * another connection it would go on from there. */
-bool outbound_discards(const struct outbound *ob, const struct transfer *t);
-/* Open without a transfer. */
-bool outbound_is_idle(const struct outbound *ob);
-void outbound_run(struct outbound *ob, struct transfer *t);
-/* A transfer of its own goes away before its result: the target hears what to do with what it has,
- * if it is not all of it. */
+/* A transfer of its own goes away before its result. */
 void outbound_detach(struct outbound *ob, struct transfer *t, bool discard);
 /* BYE, and the end. Idempotent. */
 void outbound_end(struct outbound *ob, unsigned code, const char *text);

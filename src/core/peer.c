@@ -241,10 +241,10 @@ find_fitting(struct peer *peer, const struct transfer *t)
 	struct outbound *ob;
 
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
-		if (outbound_discards(ob, t))
-			return outbound_fits(ob, t) ? ob : NULL;
+		if (outbound_open_discards(ob, t))
+			return outbound_open_fits(ob, t) ? ob : NULL;
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
-		if (outbound_fits(ob, t))
+		if (outbound_open_fits(ob, t))
 			return ob;
 	return NULL;
 }
@@ -255,7 +255,7 @@ will_soon_fit(struct peer *peer, const struct transfer *t)
 	struct outbound *ob;
 
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
-		if (outbound_will_fit(ob, t) || outbound_discards(ob, t))
+		if (outbound_open_will_fit(ob, t) || outbound_open_discards(ob, t))
 			return true;
 	return false;
 }
@@ -267,7 +267,7 @@ end_one_idle(struct peer *peer)
 	struct outbound *ob;
 
 	list_for_each (ob, &peer->outbounds, struct outbound, node)
-		if (outbound_is_idle(ob)) {
+		if (outbound_open_is_idle(ob)) {
 			outbound_end(ob, RWP_E_IDLE, "makes room for another");
 			return true;
 		}
@@ -331,7 +331,7 @@ schedule(struct loop_task *task)
 	list_for_each (t, &peer->waiting, struct transfer, queue_node)
 		if ((ob = find_fitting(peer, t)) != NULL) {
 			transfer_attach(t, ob);
-			outbound_run(ob, t);
+			outbound_open_run(ob);
 		}
 	list_for_each (t, &peer->waiting, struct transfer, queue_node) {
 		if (will_soon_fit(peer, t))

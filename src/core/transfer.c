@@ -150,7 +150,7 @@ stands_still(const struct transfer *t)
 	if (t->view.state < TRANSFER_CONFIRMING && t->view.sent == t->view.arrived &&
 	    source_is_stream(t->source))
 		return false;
-	return loop_now() - t->outbound->news_at >= t->core->conf->stall_ns;
+	return loop_now() - t->outbound->open.news_at >= t->core->conf->stall_ns;
 }
 
 static void
@@ -262,7 +262,7 @@ transfer_attach(struct transfer *t, struct outbound *ob)
 {
 	list_del(&t->queue_node);
 	t->outbound = ob;
-	outbound_take(ob, t);
+	outbound_open_take(ob, t);
 	transfer_connecting(t);
 }
 

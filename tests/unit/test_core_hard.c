@@ -151,9 +151,9 @@ reads_ahead(void **state)
 	world_begin(w, &o, "b", 9 << 20);
 	WORLD_UNTIL(w, fake_conn(0, 0) != NULL);
 	ob = container_of(writer_end(), struct outbound, channel);
-	WORLD_UNTIL(w, ob->sender.state == SENDER_SENDING);
+	WORLD_UNTIL(w, ob->open.sender.state == SENDER_SENDING);
 	for (unsigned i = 0; i < LIMIT_STAGING_CHUNKS; i++)
-		assert_int_equal(ob->sender.staging.chunks[i].state, CHUNK_READING);
+		assert_int_equal(ob->open.sender.staging.chunks[i].state, CHUNK_READING);
 	set(&reads_stuck, false);
 	WORLD_UNTIL(w, o.done);
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
@@ -259,8 +259,8 @@ damaged_payload(void **state)
 	fake.turn_bytes = 8; /* slow enough to be caught on the way */
 	world_begin(w, &o, "b", 60000);
 	WORLD_UNTIL(w, o.view.state == TRANSFER_CONFIRMING);
-	assert_int_equal(ob->sender.staging.chunks[0].state, CHUNK_SENT);
-	ob->sender.staging.chunks[0].read.buf[59999] ^= 1;
+	assert_int_equal(ob->open.sender.staging.chunks[0].state, CHUNK_SENT);
+	ob->open.sender.staging.chunks[0].read.buf[59999] ^= 1;
 	began = loop_now();
 	fake.turn_bytes = 1 << 20;
 	WORLD_UNTIL(w, o.done);

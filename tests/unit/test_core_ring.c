@@ -231,8 +231,8 @@ short_files_follow(void **state)
 	for (bool running = true; running; running = !o[59].done) {
 		struct outbound *ob = outbound_of(&o[59]);
 
-		if (ob != NULL && list_length(&ob->awaiting) > most)
-			most = list_length(&ob->awaiting);
+		if (ob != NULL && list_length(&ob->open.awaiting) > most)
+			most = list_length(&ob->open.awaiting);
 		loop_turn(w->loop, NSEC_PER_MSEC);
 	}
 	assert_true(most > 1);
