@@ -17,10 +17,6 @@
 #include "core/region.h"
 #include "core/sink.h"
 
-/* A payload overtaken by its record is read again for so long (protocol rule 2). */
-#define SUSPECT_NS (50 * NSEC_PER_MSEC)
-#define AGAIN_NS   NSEC_PER_MSEC
-
 static const char *const STATES[] = {
     [ARRIVAL_NONE] = "none",
     [ARRIVAL_BEGINNING] = "beginning",
@@ -38,9 +34,7 @@ static const struct record_kind {
 	int (*fn)(struct arrival *a, const uint8_t *blob, const char **text);
 } RECORDS[];
 
-static void store(void *arg);
-static void stored(struct job *job);
-static void run_store(struct job *job);
+static void on_taken(struct intake *in, int result);
 
 static enum flight_wait
 waits_for(const struct arrival *a)
@@ -63,25 +57,17 @@ int
 arrival_init(struct arrival *a, struct channel *ch, struct region *region, const struct sink *sink,
     void (*idle)(struct arrival *a))
 {
-	int error = loop_timer_new(ch->core->env.loop, store, a, &a->again);
-	struct fabric_info info;
-
-	if (error < 0)
-		return error;
-	ch->conn->fabric->ops->describe(ch->conn, &info);
-	a->inline_max = info.polled ? LIMIT_INLINE_VERIFY : LIMIT_SEGMENT;
 	a->channel = ch;
 	a->region = region;
 	a->sink = sink;
 	a->idle = idle;
-	a->job = (struct job){.run = run_store, .done = stored};
-	return 0;
+	return intake_init(&a->intake, a, on_taken);
 }
 
 void
 arrival_done(struct arrival *a)
 {
-	a->again = loop_timer_free(a->again);
+	intake_done(&a->intake);
 }
 
 bool
@@ -122,18 +108,25 @@ start(struct arrival *a, enum arrival_state state)
 
 static void lose(struct arrival *a);
 
-/* What start() began has ended; something else may have begun by now. */
+/* Something has ended; something else may have begun by now. */
+static void
+go_idle(struct arrival *a)
+{
+	if (arrival_busy(a))
+		return;
+	if (arrival_open(a) && a->channel->phase == CHANNEL_CLOSED)
+		lose(a);
+	else
+		a->idle(a);
+}
+
+/* What start() began has ended. */
 static void
 settle(struct arrival *a)
 {
 	struct channel *ch = a->channel;
 
-	if (!arrival_busy(a)) {
-		if (arrival_open(a) && ch->phase == CHANNEL_CLOSED)
-			lose(a);
-		else
-			a->idle(a);
-	}
+	go_idle(a);
 	channel_release(ch);
 }
 
@@ -183,9 +176,7 @@ push_failure(struct arrival *a)
 static void
 drop(struct arrival *a, bool keep)
 {
-	loop_timer_clear(a->again);
-	a->waiting = false;
-	a->suspect_since = 0;
+	intake_cancel(&a->intake);
 	start(a, ARRIVAL_DROPPING);
 	if (a->sink->drop == NULL || a->sink->drop(a, keep) != SINK_LATER)
 		arrival_dropped(a);
@@ -289,62 +280,10 @@ arrival_ended(struct arrival *a, unsigned status, const struct rwp_deny *why)
 
 /* ---- storing what one record brings ---- */
 
-static const uint8_t *
-payload(const struct arrival *a)
-{
-	return a->record.type != RWP_HOLE ? a->region->memory->pages.addr + a->record.region_off
-					  : NULL;
-}
-
-static void
-run_store(struct job *job)
-{
-	struct arrival *a = container_of(job, struct arrival, job);
-
-	a->job_error = a->sink->store(a, payload(a), &a->job_crc);
-}
-
-/* Zeros of a hole are laid over what was placed there, so no sum of that may stay. */
-static bool
-fabric_has_sum(struct arrival *a)
-{
-	const struct memory *m = a->region->memory;
-	const struct registration *reg = &a->region->reg;
-	uint32_t ignored;
-
-	if (a->record.type != RWP_HOLE)
-		return a->sink->sums &&
-		       registration_crc(reg, payload(a), a->record.length, &a->job_crc);
-	registration_crc(reg, m->pages.addr, m->size, &ignored);
-	return false;
-}
-
-static void
-store(void *arg)
-{
-	struct arrival *a = arg;
-	const struct core_env *env = &a->channel->core->env;
-
-	a->waiting = false;
-	start(a, ARRIVAL_STORING);
-	a->job_error = 0;
-	if (fabric_has_sum(a))
-		stored(&a->job);
-	else if (a->sink->blocks)
-		work_submit(env->spool, &a->job);
-	else if (a->record.length > a->inline_max)
-		work_submit(env->store, &a->job);
-	else {
-		run_store(&a->job);
-		stored(&a->job);
-	}
-}
-
 static void
 accept_bytes(struct arrival *a)
 {
-	a->suspect_since = 0;
-	a->crc = crc32c_combine(a->crc, a->job_crc, a->record.length);
+	a->crc = crc32c_combine(a->crc, a->intake.crc, a->record.length);
 	a->received += a->record.length;
 	a->progress++;
 	a->channel->line.transfer = a->transfer;
@@ -359,36 +298,19 @@ accept_bytes(struct arrival *a)
 		a->sink->stored(a);
 }
 
-/* True: look again soon. */
-static bool
-suspect(struct arrival *a)
-{
-	uint64_t now = loop_now();
-
-	if (a->suspect_since == 0)
-		a->suspect_since = now;
-	if (now - a->suspect_since >= SUSPECT_NS || a->channel->phase == CHANNEL_CLOSED)
-		return false;
-	loop_timer_set(a->again, AGAIN_NS);
-	a->waiting = true;
-	return true;
-}
-
 static void
-stored(struct job *job)
+on_taken(struct intake *in, int result)
 {
-	struct arrival *a = container_of(job, struct arrival, job);
+	struct arrival *a = in->arrival;
 	struct rwp_deny why = {0};
 
-	if (a->job_error < 0) {
-		fail(a, a->sink->explain(a, a->job_error, &why), &why);
-	} else if (a->record.type == RWP_HOLE || a->job_crc == a->record.data_crc) {
-		accept_bytes(a);
-	} else if (!suspect(a)) {
-		a->damaged++;
+	if (result == INTAKE_DAMAGED)
 		fail_text(a, RWP_E_CHECKSUM, "payload does not match its checksum");
-	}
-	settle(a);
+	else if (result < 0)
+		fail(a, a->sink->explain(a, result, &why), &why);
+	else
+		accept_bytes(a);
+	go_idle(a);
 }
 
 /* ---- records ---- */
@@ -399,10 +321,12 @@ take_bytes(struct arrival *a)
 	struct rwp_deny why = {0};
 	unsigned code = arrival_check_bytes(a, &why);
 
-	if (code != 0)
+	if (code != 0) {
 		fail(a, code, &why);
-	else
-		store(a);
+		return;
+	}
+	set_state(a, ARRIVAL_STORING); /* the intake holds the channel, while it has a job */
+	intake_begin(&a->intake);
 }
 
 static int
@@ -623,6 +547,6 @@ void
 arrival_abandon(struct arrival *a)
 {
 	/* What else keeps it busy will find the channel closed. */
-	if (a->state == ARRIVAL_OPEN || a->waiting)
+	if (a->state == ARRIVAL_OPEN || intake_waits(&a->intake))
 		lose(a);
 }

@@ -10,11 +10,8 @@
  *   any > dropping > none, or failed until END or ABORT: RESULT is sent when what is there has gone
  *                    (or stays, to be resumed); records of a failed transfer are skipped
  *
- * Storing includes the checksum of the bytes. It is a job, as is all that waits for a disk; while
- * one runs the owner takes no further records (arrival_busy). But what this process has placed
- * itself is still in the cache of the processor that the loop is on: there a checksum alone takes
- * less time than fetching it into another's, so that is done at once. Often the fabric has it, too
- * (fabric.h, placed_crc).
+ * Storing includes the checksum of the bytes (intake.h). While it is under way, or anything else
+ * that waits for a disk, the owner takes no further records (arrival_busy).
  *
  * Where the region is a ring, `ring` counts its bytes that have been used since the grant, skipped
  * ones too. Records are taken one by one, so whenever one has been, so has all before it, and is
@@ -26,8 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/intake.h"
 #include "core/view.h"
-#include "loop/work.h"
 #include "wire/rwp.h"
 
 struct channel;
@@ -62,17 +59,10 @@ struct arrival {
 	bool resumes;             /* BEGIN-OK was the last word: the next record says from where */
 	struct rwp_record record; /* being worked on */
 	uint64_t ring;            /* position in the ring */
-	uint64_t inline_max;      /* bytes stored by the loop itself; else by a job */
-	struct job job;
-	uint32_t job_crc;
-	int job_error;
-	uint64_t progress; /* grows with all that a transfer needs: beginnings, verified bytes,
-			      results */
-	uint64_t suspect_since;
-	struct loop_timer *again; /* reads once more what did not match ... */
-	bool waiting;             /* ... soon; nothing else is under way */
-	uint64_t damaged;         /* payloads that never matched */
-	unsigned fail_code;       /* while dropping: 0 when nobody is to be told */
+	struct intake intake;     /* of its bytes */
+	uint64_t progress;  /* grows with all that a transfer needs: beginnings, verified bytes,
+			       results */
+	unsigned fail_code; /* while dropping: 0 when nobody is to be told */
 	struct rwp_deny fail_why;
 };
 

@@ -41,7 +41,8 @@ __wrap_pread(int fd, void *buf, size_t len, off_t offset)
 int
 __wrap_madvise(void *addr, size_t len, int advice)
 {
-	if (__atomic_exchange_n(&touch_sticks, false, __ATOMIC_RELAXED))
+	if (advice == MADV_POPULATE_WRITE &&
+	    __atomic_exchange_n(&touch_sticks, false, __ATOMIC_RELAXED))
 		wait_while(&touch_stuck);
 	return __real_madvise(addr, len, advice);
 }
