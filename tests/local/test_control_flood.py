@@ -167,7 +167,8 @@ def test_descriptors_that_nobody_asked_for(attacked, clients):
     for _ in range(1000):
         with_descriptors(client, STATUS, 1)
         answers(client)
-    assert len(attacked.footprint()["descriptors"]) <= len(before)
+    # The client that asks for the footprint may still be among them.
+    until(lambda: len(attacked.footprint()["descriptors"]) <= len(before), what="no descriptor more than before")
 
 
 def test_half_messages(attacked, clients):
