@@ -251,7 +251,7 @@ dial_lost(struct dial *d, struct outbound *ob, const struct failure *why)
 	d->running[i] = NULL;
 	d->failure = *why;
 	if (used > 0)
-		snprintf(d->failure.text, sizeof(d->failure.text), "%s (%s)", why->text, d->why);
+		failure_add(&d->failure, " (%s)", d->why);
 	/* Its own word: no other way leads around it. But it may be busy with our other attempt. */
 	if (why->state == TRANSFER_REFUSED && !(why->code == RWP_E_BUSY && any_running(d))) {
 		text_address_port(

@@ -68,7 +68,7 @@ not_proved(const struct outbound *ob)
 {
 	struct failure f = failure_make(RWP_E_KEY, "does not prove that it has our key");
 
-	snprintf(f.fix, sizeof(f.fix),
+	failure_fix(&f,
 	    "the key of [peer %s] must be that of our [peer] section there; or somebody between "
 	    "us pretends to be it",
 	    peer_name(ob->peer));

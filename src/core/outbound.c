@@ -162,8 +162,7 @@ on_deadline(void *arg)
 	}
 	why = failure_make(RWP_E_TIMEOUT, "no answer within %s (%s)",
 	    text_human_time(time, ob->setup_ns), STATES[ob->state]);
-	snprintf(why.fix, sizeof(why.fix),
-	    "is rwriterd running there, and does a firewall let it through?");
+	failure_fix(&why, "is rwriterd running there, and does a firewall let it through?");
 	give_up(ob, &why);
 }
 
@@ -225,9 +224,7 @@ on_notice(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob)
 		fail_protocol(ob, "a malformed notice");
 		return;
 	}
-	why = failure_make(notice.code, "ended the connection: %s", notice.text);
-	memcpy(why.fix, notice.fix, sizeof(why.fix));
-	why.fix_on_peer = true;
+	why = failure_notice(&notice);
 	give_up(ob, &why);
 }
 

@@ -121,7 +121,7 @@ on_resolved(struct resolve *r, const char *error)
 
 	if (error != NULL) {
 		why = failure_make(0, "cannot be found: \"%s\": %s", r->host, error);
-		snprintf(why.fix, sizeof(why.fix), "name a host that resolves, or an address");
+		failure_fix(&why, "name a host that resolves, or an address");
 		memcpy(peer->last_error, why.text, sizeof(peer->last_error));
 		fail_waiting(peer, &why);
 	}
@@ -313,7 +313,7 @@ fail_busy(struct peer *peer)
 	    "cannot be connected to from here: %u of %u connections are in use",
 	    peer->core->connections, limit);
 
-	snprintf(why.fix, sizeof(why.fix), "connections = %u in [limits]", limit * 2);
+	failure_fix(&why, "connections = %u in [limits]", limit * 2);
 	fail_waiting(peer, &why);
 }
 

@@ -2,9 +2,6 @@
 
 #include "config.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/random.h"
 #include "base/text.h"
 #include "core/failure.h"
@@ -52,9 +49,8 @@ static void
 say_how_long(const struct reconnect *r, struct failure *why)
 {
 	char time[TEXT_TIME_MAX];
-	size_t used = strlen(why->text);
 
-	snprintf(why->text + used, sizeof(why->text) - used, "; tried for %s to get on, %u times",
+	failure_add(why, "; tried for %s to get on, %u times",
 	    text_human_time(time, loop_now() - r->lost_at), r->tries);
 }
 

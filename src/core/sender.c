@@ -3,13 +3,12 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "base/log.h"
-#include "base/page.h"
 #include "base/text.h"
+#include "core/failure.h"
 #include "core/priv.h"
 #include "core/sender.h"
 #include "core/transfer.h"
@@ -103,69 +102,54 @@ sender_is_brief(const struct sender *s)
 /* ---- failing ---- */
 
 static void
-fail(struct sender *s, unsigned code, const char *text, const char *fix)
+fail(struct sender *s, const struct failure *why)
 {
 	struct transfer *t = s->transfer;
 
 	sender_abort(s, true);
-	transfer_failed(t, code, text, fix);
+	transfer_fail(t, why);
 }
 
 static void
 fail_staging(struct sender *s, int error, const char *detail)
 {
-	struct pool *pool = s->channel->core->pool;
 	uint64_t size = (uint64_t)s->staging.chunk_size * s->staging.n_chunks;
-	char text[LIMIT_TEXT + 1], fix[LIMIT_TEXT + 1] = "";
-	char want[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX], limit[TEXT_SIZE_MAX], more[TEXT_SIZE_MAX];
+	struct failure why = failure_staging(size, s->channel->core->pool, error, detail);
 
-	text_human_size(want, size);
-	if (error == -ENOBUFS) {
-		snprintf(text, sizeof(text),
-		    "%s for sending: %s of the %s of pinned memory here are free", want,
-		    text_human_size(room, pool_room(pool)),
-		    text_human_size(limit, pool_limit(pool)));
-		snprintf(fix, sizeof(fix), "pinned-memory = %s in [limits]",
-		    text_print_size(more, pool_used(pool) + page_round(size)));
-	} else {
-		snprintf(text, sizeof(text), "%s for sending: %s", want,
-		    detail != NULL ? detail : strerror(-error));
-	}
-	fail(s, RWP_E_MEMORY, text, fix);
+	fail(s, &why);
 }
 
 static void
 fail_read(struct sender *s, int error)
 {
-	if (error == -ESTALE)
-		fail(s, RWP_E_ABORTED, "the file changed while it was sent",
-		    "write it again when nobody changes it");
-	else if (error == -EPIPE)
-		fail(s, RWP_E_ABORTED, "the input was cut off", "");
-	else
-		fail(s, RWP_E_ABORTED, strerror(-error), "");
+	struct failure why = failure_read(error);
+
+	fail(s, &why);
 }
 
 static void
 fail_size(struct sender *s)
 {
-	char text[LIMIT_TEXT + 1], granted[TEXT_SIZE_MAX];
+	char granted[TEXT_SIZE_MAX];
+	struct failure why =
+	    failure_make(RWP_E_SIZE, "the stream is longer than the %s that were granted",
+		text_human_size(granted, s->grant->size));
 
-	snprintf(text, sizeof(text), "the stream is longer than the %s that were granted",
-	    text_human_size(granted, s->grant->size));
-	fail(s, RWP_E_SIZE, text, "ask for more with --size, or write a file");
+	failure_fix(&why, "ask for more with --size, or write a file");
+	fail(s, &why);
 }
 
 /* The stream's first bytes are gone here, and the target cannot go on behind them. */
 static void
 fail_forgotten(struct sender *s)
 {
-	char text[LIMIT_TEXT + 1], gone[TEXT_SIZE_MAX];
-
-	snprintf(text, sizeof(text),
+	char gone[TEXT_SIZE_MAX];
+	struct failure why = failure_make(RWP_E_ABORTED,
 	    "lost what it had of the stream, whose first %s cannot be read again here",
 	    text_human_size(gone, source_start(s->source)));
-	fail(s, RWP_E_ABORTED, text, "write a file: it can be sent again from any place");
+
+	failure_fix(&why, "write a file: it can be sent again from any place");
+	fail(s, &why);
 }
 
 /* ---- staging ---- */

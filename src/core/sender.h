@@ -57,7 +57,7 @@ bool sender_fits(const struct sender *s, uint64_t length);
 /* The transfer that is being sent is a short one: whoever waits for it does not wait long. */
 bool sender_is_brief(const struct sender *s);
 
-/* Begins: transfer_failed(), perhaps from inside this call, or transfer_sending() ... in later
+/* Begins: transfer_fail(), perhaps from inside this call, or transfer_sending() ... in later
  * turns. */
 void sender_start(struct sender *s, struct transfer *t, struct source *source);
 /* Something may have become possible: sources free, credits, reads done. */

@@ -307,12 +307,9 @@ take_words(struct transfer *t, const struct failure *why)
 static bool
 is_lost_for_good(const struct transfer *t, struct failure *why)
 {
-	size_t used = strlen(why->text);
-
 	if (t->to_spool || source_start(t->source) == 0)
 		return false;
-	snprintf(why->text + used, sizeof(why->text) - used,
-	    "; the first bytes of the stream cannot be read again");
+	failure_add(why, "; the first bytes of the stream cannot be read again");
 	return true;
 }
 
@@ -456,27 +453,13 @@ transfer_fail(struct transfer *t, const struct failure *why)
 	finish(t, why->state);
 }
 
-void
-transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix)
-{
-	struct failure why = failure_make(code, "%s", text);
-
-	snprintf(why.fix, sizeof(why.fix), "%s", fix);
-	transfer_fail(t, &why);
-}
-
 static void
 refuse(struct transfer *t, const struct rwp_record *r, const uint8_t *blob)
 {
-	struct failure why = failure_make(r->length, "failed there with code %u", r->length);
 	struct rwp_deny deny;
+	bool told = rwp_deny_decode(blob, r->blob_len, RWP_RESULT, r->seq, &deny) == 0;
+	struct failure why = failure_result(r->length, told ? &deny : NULL);
 
-	if (rwp_deny_decode(blob, r->blob_len, RWP_RESULT, r->seq, &deny) == 0) {
-		if (deny.text[0] != '\0')
-			memcpy(why.text, deny.text, sizeof(why.text));
-		memcpy(why.fix, deny.fix, sizeof(why.fix));
-	}
-	why.fix_on_peer = true;
 	if (r->length != RWP_E_SHUTDOWN) {
 		transfer_fail(t, &why);
 		return;

@@ -66,6 +66,11 @@ int transfer_new(struct core *core, struct transfer **ret);
 /* As long as nobody knows it. Accepts NULL, returns NULL. */
 struct transfer *transfer_free(struct transfer *t);
 
+/* ---- from all who have it ---- */
+
+/* Any failure that no other connection can mend: final. */
+void transfer_fail(struct transfer *t, const struct failure *why);
+
 /* ---- from peer and outbound ---- */
 
 /* A dial is under way; then a connection is its own. */
@@ -78,8 +83,6 @@ void transfer_running(struct transfer *t, bool to_spool);
 /* Its connection is lost, or none could be had: it is made again where that is right, else it
  * fails. */
 void transfer_broke(struct transfer *t, const struct failure *why);
-/* Final. */
-void transfer_fail(struct transfer *t, const struct failure *why);
 /* RESULT of the target. */
 void transfer_result(struct transfer *t, const struct rwp_record *r, const uint8_t *blob);
 /* The target has verified so many bytes, and stored so many. True if that is news. */
@@ -101,5 +104,3 @@ void transfer_checking(struct transfer *t, uint64_t checked);
 void transfer_resumed(struct transfer *t, uint64_t resumed);
 /* So far it is sent, with so many bytes of payload just now. */
 void transfer_sending(struct transfer *t, uint64_t sent, uint32_t payload);
-/* It broke on our side; fix may be "". */
-void transfer_failed(struct transfer *t, unsigned code, const char *text, const char *fix);
