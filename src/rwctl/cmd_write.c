@@ -20,6 +20,7 @@ send_call(struct writing *w, struct input *in)
 	json_t *parameters = writing_parameters(w);
 	const int *fd = in->pump != NULL ? &in->far_end : &in->fd;
 
+	json_object_set_new(parameters, "peer", call_text(w->fleet.members[0].name));
 	json_object_set_new(parameters, "name", call_text(in->name));
 	if (w->o->size != 0)
 		json_object_set_new(parameters, "size", json_integer(w->o->size));

@@ -226,9 +226,7 @@ batch_send(struct many *m)
 		fds[i] = item->fd;
 	}
 	json_object_set_new(parameters, "names", names);
-	if (m->w->fleet.n > 1)
-		json_object_set(parameters, "peers", peers);
-	json_decref(peers);
+	json_object_set_new(parameters, "peers", peers);
 	if (m->w->o->width != 0)
 		json_object_set_new(parameters, "width", json_integer(m->w->o->width));
 	call_send(m->w->call, "io.rwriter.WriteBatch", parameters, true, fds, m->batch.n);

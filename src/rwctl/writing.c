@@ -20,8 +20,6 @@ writing_parameters(const struct writing *w)
 	json_t *parameters = json_object();
 	int left = deadline_left_ms(w->deadline);
 
-	if (w->fleet.n == 1)
-		json_object_set_new(parameters, "peer", call_text(w->fleet.members[0].name));
 	if (w->o->region != NULL)
 		json_object_set_new(parameters, "region", call_text(w->o->region));
 	if (left >= 0)

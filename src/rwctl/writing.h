@@ -22,7 +22,7 @@ struct writing {
 	bool again; /* the daemon has gone meanwhile, and come back */
 };
 
-/* The parameters of Write and WriteBatch that are the same; of a single peer too. */
+/* The parameters of Write and WriteBatch that are the same. */
 json_t *writing_parameters(const struct writing *w);
 /* The next answer, while pump (or NULL) runs: see call_receive(). Those on the way are shown. */
 int writing_receive(struct writing *w, struct pump *pump, struct answer *ret);
