@@ -24,7 +24,7 @@ bool
 outbound_open_is_idle(const struct outbound *ob)
 {
 	return ob->state == OUTBOUND_OPEN && ob->open.transfer == NULL &&
-	       ob->open.results == ob->open.sender.number;
+	       ob->open.results == ob->open.sender.records.number;
 }
 
 static bool
@@ -41,8 +41,8 @@ outbound_open_fits(const struct outbound *ob, const struct transfer *t)
 
 	if (!takes_region(ob, t) || !sender_fits(s, t->view.length))
 		return false;
-	if (sender_is_ring(s))
-		return s->number - ob->open.results < LIMIT_PIPELINE;
+	if (records_is_ring(&s->records))
+		return s->records.number - ob->open.results < LIMIT_PIPELINE;
 	return outbound_open_is_idle(ob) && t->wanted <= ob->grant.size;
 }
 
@@ -51,7 +51,7 @@ outbound_open_will_fit(const struct outbound *ob, const struct transfer *t)
 {
 	const struct sender *s = &ob->open.sender;
 
-	return takes_region(ob, t) && sender_is_ring(s) && sender_is_brief(s) &&
+	return takes_region(ob, t) && records_is_ring(&s->records) && sender_is_brief(s) &&
 	       sender_suits(s, t->view.length);
 }
 
@@ -105,7 +105,7 @@ on_sent_all(struct sender *s)
 
 	ob->open.transfer = NULL;
 	list_add_tail(&ob->open.awaiting, &t->queue_node);
-	transfer_confirming(t, s->number, s->done, s->crc);
+	transfer_confirming(t, s->records.number, s->records.done, s->records.crc);
 	peer_schedule(ob->peer); /* another may follow */
 }
 
@@ -136,9 +136,9 @@ outbound_open_room(struct outbound *ob)
 static void
 note_discard(struct outbound_open *open, const struct transfer *t)
 {
-	if (!open->sender.begun)
+	if (!open->sender.records.begun)
 		return;
-	open->discard.number = open->sender.number;
+	open->discard.number = open->sender.records.number;
 	memcpy(open->discard.id, t->id, sizeof(open->discard.id));
 }
 
@@ -195,7 +195,8 @@ find_transfer(const struct outbound_open *open, uint32_t number)
 	list_for_each (t, &open->awaiting, struct transfer, queue_node)
 		if (t->sent.number == number)
 			return t;
-	return open->sender.begun && open->sender.number == number ? open->transfer : NULL;
+	return open->sender.records.begun && open->sender.records.number == number ? open->transfer
+										   : NULL;
 }
 
 /* The one good answer of this sink, for all that was sent. */
@@ -215,14 +216,14 @@ on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob, 
 	struct transfer *t = find_transfer(open, r->transfer);
 	bool good = r->length <= RWP_STORED;
 
-	if (r->transfer != open->results + 1 || r->transfer > open->sender.number)
+	if (r->transfer != open->results + 1 || r->transfer > open->sender.records.number)
 		return broken(why, "a result for no transfer");
 	if (good && t != NULL && !result_matches(ob, t, r))
 		return broken(why, "a result that does not match what was sent");
 	open->results++;
 	open->news_at = loop_now();
 	open->transfers += good;
-	open->sender.arrivals += r->length == RWP_ARRIVED;
+	open->sender.records.arrivals += r->length == RWP_ARRIVED;
 	if (t != NULL && t == open->transfer) { /* it failed before its end: no more of it */
 		open->transfer = NULL;
 		sender_finish(&open->sender);
@@ -236,7 +237,7 @@ on_result(struct outbound *ob, const struct rwp_record *r, const uint8_t *blob, 
 static bool
 on_begin_ok(struct outbound_open *open, const struct rwp_record *r, struct failure *why)
 {
-	if (r->transfer != open->sender.number || open->transfer == NULL)
+	if (r->transfer != open->sender.records.number || open->transfer == NULL)
 		return true; /* given up meanwhile */
 	open->news_at = loop_now();
 	if (sender_opened(&open->sender, r->stream_off, r->data_crc) < 0)
@@ -277,7 +278,7 @@ outbound_open_line(struct outbound *ob, const struct rwp_line *line, struct fail
 		open->last = true;
 	if (ob->state != OUTBOUND_OPEN)
 		return true;
-	if (sender_released(&open->sender, line->released) < 0)
+	if (records_released(&open->sender.records, line->released) < 0)
 		return broken(why, "its line gives back what was not used");
 	t = find_transfer(open, line->transfer);
 	if (t == NULL)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/failure.h"
@@ -16,9 +15,6 @@
 /* Files up to this go in one small segment: touching megabytes for them would take longer than
  * they. */
 #define SMALL (UINT64_C(64) << 10)
-
-/* Slots of the target's ring that are left for last words: ABORT and BYE. */
-#define SPARE_SLOTS 2
 
 static const char *const STATES[] = {
     [SENDER_IDLE] = "idle",
@@ -34,7 +30,7 @@ static void on_filled(struct staging *st);
 static void
 set_state(struct sender *s, enum sender_state state)
 {
-	log_debug("sender %u: %s -> %s", s->number, STATES[s->state], STATES[state]);
+	log_debug("sender %u: %s -> %s", s->records.number, STATES[s->state], STATES[state]);
 	s->state = state;
 }
 
@@ -43,8 +39,7 @@ sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant,
     void (*sent_all)(struct sender *s))
 {
 	memset(s, 0, sizeof(*s));
-	s->channel = ch;
-	s->grant = grant;
+	records_init(&s->records, ch, grant);
 	s->sent_all = sent_all;
 	staging_init(&s->staging, ch, on_staging_ready, on_filled);
 }
@@ -53,12 +48,6 @@ void
 sender_done(struct sender *s)
 {
 	staging_done(&s->staging);
-}
-
-bool
-sender_is_ring(const struct sender *s)
-{
-	return s->grant->sink != RWP_SINK_MEMORY;
 }
 
 static uint64_t
@@ -71,9 +60,10 @@ min(uint64_t a, uint64_t b)
 static uint64_t
 segment_max(const struct sender *s)
 {
-	uint64_t most = min(min(s->grant->segment, LIMIT_SEGMENT), s->grant->in_flight);
+	const struct rwp_grant *grant = s->records.grant;
+	uint64_t most = min(min(grant->segment, LIMIT_SEGMENT), grant->in_flight);
 
-	return sender_is_ring(s) ? min(most, s->grant->size / 2) : most;
+	return records_is_ring(&s->records) ? min(most, grant->size / 2) : most;
 }
 
 bool
@@ -114,7 +104,7 @@ static void
 fail_staging(struct sender *s, int error, const char *detail)
 {
 	uint64_t size = (uint64_t)s->staging.chunk_size * s->staging.n_chunks;
-	struct failure why = failure_staging(size, s->channel->core->pool, error, detail);
+	struct failure why = failure_staging(size, s->staging.channel->core->pool, error, detail);
 
 	fail(s, &why);
 }
@@ -133,7 +123,7 @@ fail_size(struct sender *s)
 	char granted[TEXT_SIZE_MAX];
 	struct failure why =
 	    failure_make(RWP_E_SIZE, "the stream is longer than the %s that were granted",
-		text_human_size(granted, s->grant->size));
+		text_human_size(granted, s->records.grant->size));
 
 	failure_fix(&why, "ask for more with --size, or write a file");
 	fail(s, &why);
@@ -162,7 +152,7 @@ get_staging(struct sender *s, uint64_t length)
 
 	if (length <= SMALL)
 		most = min(most, SMALL);
-	while (n > 1 && !sender_is_ring(s) && length <= most * (n - 1))
+	while (n > 1 && !records_is_ring(&s->records) && length <= most * (n - 1))
 		n--;
 	return staging_get(&s->staging, most, n);
 }
@@ -175,11 +165,13 @@ is_one(const struct sender *s)
 	return source_length(s->source) <= s->staging.chunk_size;
 }
 
-/* From there on; a border parts what is only compared from what is sent. */
+/* From there on, behind bytes of that sum; a border parts what is only compared from what is sent.
+ */
 static void
-read_from(struct sender *s, uint64_t offset, uint64_t border)
+read_from(struct sender *s, uint64_t offset, uint32_t crc, uint64_t border)
 {
-	s->done = s->zeros = offset;
+	records_go_on(&s->records, offset, crc);
+	s->zeros = offset;
 	staging_start(&s->staging, s->source, offset, border, true);
 }
 
@@ -189,7 +181,7 @@ begin_sending(struct sender *s)
 	set_state(s, SENDER_SENDING);
 	if (is_one(s))
 		staging_start(&s->staging, s->source, 0, 0, false);
-	else if (source_start(s->source) > 0 && s->grant->sink != RWP_SINK_SPOOL)
+	else if (source_start(s->source) > 0 && s->records.grant->sink != RWP_SINK_SPOOL)
 		fail_forgotten(s);
 	sender_pump(s);
 }
@@ -218,130 +210,59 @@ on_filled(struct staging *st)
 /* ---- records ---- */
 
 static int
-describe(struct sender *s, unsigned type, uint8_t blob[RWP_BLOB_MAX])
+sent_chunk(struct sender *s, const struct chunk *c, uint64_t seq)
 {
-	struct rwp_begin b;
-
-	transfer_describe(s->transfer, &b);
-	if (s->grant->sink != RWP_SINK_SPOOL)
-		memset(b.id, 0, sizeof(b.id));
-	return rwp_begin_encode(&b, type, area_out_seq(&s->channel->out), blob, RWP_BLOB_MAX);
-}
-
-static int
-push(struct sender *s, struct rwp_record *r, const uint8_t *blob, int blob_len,
-    const struct area_payload *payload)
-{
-	if (area_out_slots(&s->channel->out) <= SPARE_SLOTS)
-		return -EAGAIN;
-	r->transfer = s->number;
-	r->grant = s->grant->generation;
-	return channel_push(s->channel, r, blob, blob_len, payload);
-}
-
-/* ONE and BEGIN make the transfer known. */
-static int
-push_first(struct sender *s, struct rwp_record *r, const struct area_payload *payload)
-{
-	uint8_t blob[RWP_BLOB_MAX];
-	int len = describe(s, r->type, blob), error;
-
-	s->number++;
-	error = push(s, r, blob, len, payload);
-	if (error < 0)
-		s->number--;
-	s->begun = error == 0;
-	return error;
-}
-
-/* Where the next bytes go: in a ring behind the last ones, in one piece. *ret_used: bytes of the
- * ring that they take. -EAGAIN: there is no room yet. */
-static int
-place(const struct sender *s, uint32_t len, uint64_t *ret, uint64_t *ret_used)
-{
-	uint64_t size = s->grant->size, at = s->position % size;
-	uint64_t skip = at + len > size ? size - at : 0;
-
-	if (s->channel->out.unconsumed + len > s->grant->in_flight)
-		return -EAGAIN;
-	*ret_used = 0;
-	if (!sender_is_ring(s)) {
-		*ret =
-		    s->arrivals % (s->grant->buffers > 1 ? s->grant->buffers : 1) * size + s->done;
-		return 0;
-	}
-	if (s->position + skip + len - s->released > size)
-		return -EAGAIN;
-	*ret = (at + skip) % size;
-	*ret_used = skip + len;
+	staging_take(&s->staging, seq);
+	transfer_sending(s->transfer, s->records.done, c->read.len);
 	return 0;
 }
 
 static int
-push_payload(struct sender *s, unsigned type, const struct chunk *c)
+push_one(struct sender *s, const struct chunk *c)
 {
-	struct rwp_record r = {
-	    .type = type, .stream_off = s->done, .length = c->read.len, .data_crc = c->read.crc};
-	struct area_payload payload;
-	uint64_t used;
-	int error = place(s, c->read.len, &r.region_off, &used);
+	struct rwp_begin what;
+	uint64_t seq;
+	int error;
 
-	if (error < 0)
-		return error;
-	payload = (struct area_payload){
-	    .mem = c->read.len > 0 ? s->staging.reg.mem : NULL,
-	    .addr = c->read.buf,
-	    .len = c->read.len,
-	    .remote_addr = s->grant->address + r.region_off,
-	    .rkey = s->grant->rkey,
-	};
-	error = type == RWP_ONE ? push_first(s, &r, &payload) : push(s, &r, NULL, 0, &payload);
-	if (error < 0)
-		return error;
-	staging_take(&s->staging, r.seq);
-	s->position += used;
-	s->crc = crc32c_combine(s->crc, c->read.crc, c->read.len);
-	s->done += c->read.len;
-	transfer_sending(s->transfer, s->done, c->read.len);
-	return 0;
+	transfer_describe(s->transfer, &what);
+	error = records_one(&s->records, &what, &c->read, s->staging.reg.mem, &seq);
+	return error < 0 ? error : sent_chunk(s, c, seq);
+}
+
+static int
+push_data(struct sender *s, const struct chunk *c)
+{
+	uint64_t seq;
+	int error = records_data(&s->records, &c->read, s->staging.reg.mem, &seq);
+
+	return error < 0 ? error : sent_chunk(s, c, seq);
 }
 
 static int
 push_hole(struct sender *s, uint64_t end)
 {
-	uint64_t len = min(end - s->done, UINT32_MAX);
-	struct rwp_record r = {.type = RWP_HOLE, .stream_off = s->done, .length = len};
-	int error = push(s, &r, NULL, 0, NULL);
+	int error = records_hole(&s->records, end);
 
-	if (error < 0)
-		return error;
-	s->crc = crc32c_combine(s->crc, crc32c_zeros(len), len);
-	s->done += len;
-	transfer_sending(s->transfer, s->done, 0);
-	return 0;
+	if (error == 0)
+		transfer_sending(s->transfer, s->records.done, 0);
+	return error;
 }
 
 static int
 push_begin(struct sender *s)
 {
-	struct rwp_record r = {.type = RWP_BEGIN};
-	int error = push_first(s, &r, NULL);
+	struct rwp_begin what;
+	int error;
 
+	transfer_describe(s->transfer, &what);
+	error = records_begin(&s->records, &what);
 	if (error < 0)
 		return error;
-	if (s->grant->sink == RWP_SINK_SPOOL)
+	if (s->records.grant->sink == RWP_SINK_SPOOL)
 		set_state(s, SENDER_OPENING);
 	else
-		read_from(s, 0, 0);
+		read_from(s, 0, 0, 0);
 	return 0;
-}
-
-static int
-push_end(struct sender *s)
-{
-	struct rwp_record r = {.type = RWP_END, .stream_off = s->done, .data_crc = s->crc};
-
-	return push(s, &r, NULL, 0, NULL);
 }
 
 /* ---- the pump: each step is 0 (done, or failed), or -EAGAIN (must wait) ---- */
@@ -370,14 +291,14 @@ begin_step(struct sender *s)
 		fail_read(s, c->read.error);
 		return 0;
 	}
-	return finish_step(s, push_payload(s, RWP_ONE, c));
+	return finish_step(s, push_one(s, c));
 }
 
 /* Data where there was a hole a moment ago. */
 static bool
 is_out_of_place(const struct sender *s, const struct source_read *read)
 {
-	return read->len > 0 && (read->offset < s->done || read->offset < s->zeros);
+	return read->len > 0 && (read->offset < s->records.done || read->offset < s->zeros);
 }
 
 static int
@@ -389,7 +310,7 @@ chunk_step(struct sender *s, const struct chunk *c)
 		fail_read(s, error);
 		return 0;
 	}
-	if (!sender_is_ring(s) && c->read.next > s->grant->size) {
+	if (!records_is_ring(&s->records) && c->read.next > s->records.grant->size) {
 		fail_size(s);
 		return 0;
 	}
@@ -399,8 +320,7 @@ chunk_step(struct sender *s, const struct chunk *c)
 		staging_take(&s->staging, 0);
 		return 0;
 	}
-	return s->done < c->read.offset ? push_hole(s, c->read.offset)
-					: push_payload(s, RWP_DATA, c);
+	return s->records.done < c->read.offset ? push_hole(s, c->read.offset) : push_data(s, c);
 }
 
 static int
@@ -408,13 +328,14 @@ send_step(struct sender *s)
 {
 	struct chunk *c = staging_head(&s->staging);
 
-	if (!s->begun)
+	if (!s->records.begun)
 		return begin_step(s);
 	if (c != NULL)
 		return chunk_step(s, c);
 	if (!staging_is_over(&s->staging))
 		return -EAGAIN;
-	return s->done < s->zeros ? push_hole(s, s->zeros) : finish_step(s, push_end(s));
+	return s->records.done < s->zeros ? push_hole(s, s->zeros)
+					  : finish_step(s, records_end(&s->records));
 }
 
 /* What the target has is what is here, so it goes on; or it is not, and all is sent anew. */
@@ -422,25 +343,13 @@ static void
 compare(struct sender *s)
 {
 	set_state(s, SENDER_SENDING);
-	if (s->crc == s->resume_crc) {
-		transfer_resumed(s->transfer, s->done);
+	if (s->records.crc == s->resume_crc) {
+		transfer_resumed(s->transfer, s->records.done);
 		return;
 	}
 	log_info("%s: the target has something else under this name and time: it is sent anew",
 	    transfer_name(s->transfer));
-	s->crc = 0;
-	read_from(s, 0, 0);
-}
-
-/* The bytes, and the hole before them or in their place. */
-static void
-add_up(struct sender *s, const struct source_read *read)
-{
-	uint64_t hole = read->next - s->done - read->len;
-
-	s->crc = crc32c_combine(s->crc, crc32c_zeros(hole), hole);
-	s->crc = crc32c_combine(s->crc, read->crc, read->len);
-	s->done = s->zeros = read->next;
+	read_from(s, 0, 0, 0);
 }
 
 static int
@@ -449,7 +358,7 @@ check_step(struct sender *s)
 	struct chunk *c = staging_head(&s->staging);
 	int error;
 
-	if (s->done == s->resume) {
+	if (s->records.done == s->resume) {
 		compare(s);
 		return 0;
 	}
@@ -460,10 +369,12 @@ check_step(struct sender *s)
 		fail_read(s, error);
 		return 0;
 	}
-	if (c->read.next > s->done)
-		add_up(s, &c->read);
+	if (c->read.next > s->records.done) {
+		records_add(&s->records, &c->read);
+		s->zeros = s->records.done;
+	}
 	staging_take(&s->staging, 0);
-	transfer_checking(s->transfer, s->done);
+	transfer_checking(s->transfer, s->records.done);
 	return 0;
 }
 
@@ -500,9 +411,8 @@ sender_start(struct sender *s, struct transfer *t, struct source *source)
 
 	s->transfer = t;
 	s->source = source;
-	s->done = s->zeros = s->resume = 0;
-	s->crc = 0;
-	s->begun = false;
+	s->zeros = s->resume = 0;
+	records_start(&s->records);
 	if (staging_is_ready(&s->staging)) {
 		begin_sending(s);
 		return;
@@ -523,13 +433,12 @@ open_stream(struct sender *s, uint64_t offset, uint32_t crc)
 	s->resume = offset;
 	set_state(s, SENDER_SENDING);
 	if (offset > 0 && source_crc(s->source, offset, &own) && own == crc) {
-		s->crc = crc;
-		read_from(s, offset, 0);
+		read_from(s, offset, crc, 0);
 		transfer_resumed(s->transfer, offset);
 	} else if (source_start(s->source) > 0) {
 		fail_forgotten(s);
 	} else {
-		read_from(s, 0, 0);
+		read_from(s, 0, 0, 0);
 	}
 }
 
@@ -541,7 +450,7 @@ open_file(struct sender *s, uint64_t offset, uint32_t crc)
 	s->resume = offset;
 	s->resume_crc = crc;
 	set_state(s, offset > 0 ? SENDER_CHECKING : SENDER_SENDING);
-	read_from(s, 0, offset);
+	read_from(s, 0, 0, offset);
 }
 
 int
@@ -557,25 +466,11 @@ sender_opened(struct sender *s, uint64_t offset, uint32_t crc)
 	return 0;
 }
 
-int
-sender_released(struct sender *s, uint64_t released)
-{
-	if (released < s->released || released > s->position)
-		return -EPROTO;
-	s->released = released;
-	return 0;
-}
-
 void
 sender_abort(struct sender *s, bool discard)
 {
-	struct rwp_record r = {.type = RWP_ABORT,
-	    .transfer = s->number,
-	    .grant = s->grant != NULL ? s->grant->generation : 0,
-	    .length = discard ? 0 : 1};
-
-	if (s->state != SENDER_IDLE && s->begun)
-		channel_push(s->channel, &r, NULL, 0, NULL);
+	if (s->state != SENDER_IDLE && s->records.begun)
+		records_abort(&s->records, discard);
 	sender_finish(s);
 }
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/channel.h"
+#include "core/records.h"
 #include "core/staging.h"
 
 struct transfer;
@@ -23,25 +23,16 @@ enum sender_state { SENDER_IDLE, SENDER_STAGING, SENDER_OPENING, SENDER_CHECKING
 
 struct sender {
 	enum sender_state state;
-	struct channel *channel;
-	const struct rwp_grant *grant;
 	/* All of the transfer is out; idle again. */
 	void (*sent_all)(struct sender *s);
+	struct records records;
 	struct staging staging;
 
 	struct transfer *transfer; /* NULL while idle */
 	struct source *source;
-	uint32_t number; /* of the transfer on this connection, or of the last one */
-	bool begun;      /* the target knows of it */
-	uint64_t done;   /* bytes of the stream that are sent, or compared */
-	uint32_t crc;    /* of them */
 	uint64_t zeros;  /* up to there the source has no data */
 	uint64_t resume; /* what the target had of it, */
 	uint32_t resume_crc;
-
-	uint64_t position; /* of the ring: bytes used since the grant, */
-	uint64_t released; /* and those that were given back */
-	uint32_t arrivals; /* ARRIVED results so far: which buffer is next */
 };
 
 void sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *grant,
@@ -49,8 +40,6 @@ void sender_init(struct sender *s, struct channel *ch, const struct rwp_grant *g
 /* All jobs and registrations are gone (the channel's owner.gone). */
 void sender_done(struct sender *s);
 
-/* The region is a ring: any length goes through, and transfers may follow each other closely. */
-bool sender_is_ring(const struct sender *s);
 /* Its segments suit a transfer of this length (UINT64_MAX: unknown), and it is idle as well. */
 bool sender_suits(const struct sender *s, uint64_t length);
 bool sender_fits(const struct sender *s, uint64_t length);
@@ -64,8 +53,6 @@ void sender_start(struct sender *s, struct transfer *t, struct source *source);
 void sender_pump(struct sender *s);
 /* BEGIN-OK: so much of the transfer is there already. 0, or -EPROTO: it was not asked. */
 int sender_opened(struct sender *s, uint64_t offset, uint32_t crc);
-/* The target's line: so many bytes of the ring are free again. -EPROTO: that cannot be. */
-int sender_released(struct sender *s, uint64_t released);
 /* The transfer is given up: ABORT goes out if the target knows of it and waits for the rest. */
 void sender_abort(struct sender *s, bool discard);
 /* The target has done with it, or is lost: no callback into the transfer any more. */
