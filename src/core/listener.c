@@ -16,6 +16,9 @@
 #include "core/priv.h"
 
 #define RETRY_MIN_NS NSEC_PER_SEC
+/* The kernel may tell of an address, or a device, before it can be used: after word of one it is
+ * tried so often by the clock before the next word is waited for. */
+#define DOUBTS 2
 
 enum listener_state { DOWN, UP };
 
@@ -33,8 +36,8 @@ struct listener {
 	struct loop_timer *retry;
 	uint64_t pause_ns;
 	char detail[LIMIT_TEXT + 1];
-	bool news;   /* the machine has changed since it was tried last */
-	bool wanted; /* used by listener_sync() */
+	unsigned doubts; /* > 0: the machine has changed, and may not be done with it */
+	bool wanted;     /* used by listener_sync() */
 };
 
 static void
@@ -58,9 +61,9 @@ will_be_told(const struct listener *l, int error)
 {
 	switch (error) {
 	case -EADDRNOTAVAIL:
-		return l->core->addresses != NULL && !l->news;
+		return l->core->addresses != NULL && l->doubts == 0;
 	case -ENXIO:
-		return l->core->files != NULL && !l->news;
+		return l->core->files != NULL && l->doubts == 0;
 	default:
 		return false;
 	}
@@ -72,6 +75,8 @@ try_later(struct listener *l, int error, const char *why)
 	set_state(l, DOWN, why);
 	if (will_be_told(l, error))
 		return;
+	if (l->doubts > 0)
+		l->doubts--;
 	l->pause_ns = l->pause_ns == 0 ? RETRY_MIN_NS : l->pause_ns * 2;
 	if (l->pause_ns > l->core->conf->retry_ns)
 		l->pause_ns = l->core->conf->retry_ns;
@@ -85,7 +90,6 @@ start(void *arg)
 	const struct core_fabric *f = l->fabric;
 	int error;
 
-	l->news = false;
 	core_open_fabric(l->core, l->fabric);
 	if (f->fabric == NULL) {
 		try_later(l, f->error, f->missing);
@@ -102,6 +106,7 @@ listener_event(struct listener *l, const struct fabric_event *event)
 	switch (event->type) {
 	case FABRIC_PORT_UP:
 		l->pause_ns = 0;
+		l->doubts = 0;
 		set_state(l, UP, event->detail != NULL ? event->detail : "");
 		break;
 	case FABRIC_PORT_DOWN:
@@ -137,7 +142,7 @@ lose(struct listener *l)
 static void
 try_now(struct listener *l)
 {
-	l->news = true;
+	l->doubts = DOUBTS;
 	if (l->port != NULL)
 		return;
 	loop_timer_clear(l->retry);

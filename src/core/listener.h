@@ -1,7 +1,7 @@
 /* listener.h -- one address that one fabric listens on for one [listen] section
  *
- * What is down is tried again when its address or a device comes. If it lacks anything but these,
- * also after a pause that doubles from 1 s up to [limits] retry.
+ * What is down is tried again when its address or a device comes, and for a moment after that. If
+ * it lacks anything but these, also after a pause that doubles from 1 s up to [limits] retry.
  */
 
 #pragma once

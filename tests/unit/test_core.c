@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "core/listener.h"
 #include "fake/fake.h"
 #include "unit/world.h"
 #include "wire/rwp.h"
@@ -583,6 +584,30 @@ port_goes_and_comes(void **state)
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
 }
 
+/* The kernel tells of an address that has come before it can be listened on. */
+static void
+word_comes_too_early(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+
+	fake_ports_down(1, -EADDRNOTAVAIL);
+	world_turns(w, 1.5);
+	world_write(w, &o, "b", 10);
+	assert_int_equal(o.view.state, TRANSFER_FAILED); /* it waits for word */
+	fake.ops = 0;
+	fake.fail_at = 1;
+	fake.fail_later = true;
+	listener_address(w->b, NULL, true);
+	world_turns(w, 0.1);
+	assert_true(fake.ops >= 1);
+	world_write(w, &o, "b", 10);
+	assert_int_equal(o.view.state, TRANSFER_FAILED);
+	world_turns(w, 1.5);
+	world_write(w, &o, "b", 10);
+	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
+}
+
 /* ---- the Nth of everything fails, until nothing does ---- */
 
 /* One write, whatever comes of it, from birth to burial; true if it arrived. */
@@ -660,6 +685,7 @@ main(void)
 	    TEST(source_changes),
 	    TEST(stops_while_sending),
 	    TEST(port_goes_and_comes),
+	    TEST(word_comes_too_early),
 	    cmocka_unit_test(nth_operation_fails),
 	    cmocka_unit_test(nth_allocation_fails),
 	};
