@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "core/listener.h"
+#include "core/outbound.h"
 #include "fake/fake.h"
 #include "unit/world.h"
 #include "wire/rwp.h"
@@ -495,9 +496,11 @@ link_is_cut(void **state)
 static void
 goes_on(struct world *w)
 {
+	struct channel *writer = fake_conn(0, 0)->owner;
+	struct outbound *ob = container_of(writer, struct outbound, channel);
 	struct outcome o;
 
-	WORLD_UNTIL(w, work_pending(w->work) == 0);
+	WORLD_UNTIL(w, work_pending(w->work) == 0 && outbound_open_is_idle(ob));
 	assert_int_equal(w->arrivals, 0);
 	world_write(w, &o, "b", 70000);
 	assert_int_equal(o.view.state, TRANSFER_ARRIVED);
