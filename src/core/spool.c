@@ -78,6 +78,14 @@ went_down(struct spool *spool)
 	set_state(spool, SPOOL_DOWN);
 }
 
+/* core_stop() waits for it. */
+static void
+job_ended(struct core *core)
+{
+	core->spool_jobs--;
+	core_changed(core);
+}
+
 static void
 opened(struct job *job)
 {
@@ -85,7 +93,7 @@ opened(struct job *job)
 	const struct part_sweep *s = &spool->sweep;
 
 	free(s->active);
-	spool->core->spool_jobs--;
+	job_ended(spool->core);
 	if (spool->error < 0)
 		went_down(spool);
 	else
@@ -361,7 +369,7 @@ forgotten(struct job *job)
 {
 	struct forget *f = container_of(job, struct forget, job);
 
-	f->user.spool->core->spool_jobs--;
+	job_ended(f->user.spool->core);
 	spool_leave(&f->user);
 	free(f);
 }

@@ -5,11 +5,13 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -23,6 +25,21 @@
 #define LENGTH (12 * MIB)
 
 static char directory[] = "/tmp/rwriter-spool-XXXXXX";
+
+/* ---- removing that hangs ---- */
+
+static atomic_bool removal_sticks, removal_is_stuck;
+
+/* In the place of the C library's. */
+int
+unlinkat(int dir, const char *leaf, int flags)
+{
+	while (removal_sticks) {
+		removal_is_stuck = true;
+		usleep(1000);
+	}
+	return syscall(SYS_unlinkat, dir, leaf, flags);
+}
 
 /* ---- the spool ---- */
 
@@ -239,6 +256,27 @@ stream_goes_on(void **state)
 	close(fd);
 }
 
+/* Connections and transfers have gone before the journal of the last one has. */
+static void
+stops_while_forgetting(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	int fd = world_file(LENGTH);
+
+	begin(w, &o, "file", fd);
+	half_way(w, &o);
+	removal_sticks = true;
+	ends_stored(w, &o);
+	close(fd);
+	WORLD_UNTIL(w, removal_is_stuck);
+	core_stop(w->b);
+	world_turns(w, 0.3);
+	assert_false(w->stopped_b);
+	removal_sticks = false;
+	WORLD_UNTIL(w, w->stopped_b);
+}
+
 #define SPOOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int
@@ -251,6 +289,7 @@ main(void)
 	    SPOOL_TEST(changed_in_secret),
 	    SPOOL_TEST(result_is_lost),
 	    SPOOL_TEST(stream_goes_on),
+	    SPOOL_TEST(stops_while_forgetting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
