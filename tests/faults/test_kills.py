@@ -71,6 +71,7 @@ class Trouble:
     def transfer(self):
         self.transfers += 1
         size = self.chance.choice([1000, 300_000, 5 * MEBIBYTE, 20 * MEBIBYTE, 40 * MEBIBYTE])
+        before = sum(self.faults.values())
         self.path = random_file(self.tmp_path / f"file{self.transfers}", size, self.chance)
         self.begin()
         for _ in range(self.chance.randrange(1, 7)):
@@ -85,7 +86,7 @@ class Trouble:
         # Whoever runs the command again after it was done may be told that the file is there.
         assert status == 0 or self.pair.stored(self.path), said
         assert self.pair.stored(self.path), f"lost, or not as it was: {said}"
-        self.pair.clean(self.path.name)
+        self.pair.clean(self.path.name, unheard=sum(self.faults.values()) > before)
         (self.pair.inbox / self.path.name).unlink()
         self.path.unlink()
 
