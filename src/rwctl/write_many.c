@@ -24,6 +24,9 @@
 #include "rwctl/progress.h"
 #include "rwctl/writing.h"
 
+/* Bytes of a request that names and peers may take; the rest of it is short. */
+#define BATCH_TEXT (LIMIT_CONTROL_MESSAGE - 8192)
+
 struct item { /* a file and one of the peers that it goes to */
 	const char *file;
 	struct member *member;
@@ -151,12 +154,26 @@ has_turn(const struct many *m, const struct member *member, size_t file)
 	return m->last ? file >= member->had : !member->stuck;
 }
 
-/* Opens what fits. */
+static const char *
+name_of(const struct many *m, const struct item *item)
+{
+	return m->w->o->name != NULL ? m->w->o->name : input_base_name(item->file);
+}
+
+/* At most so many bytes of the request: a quote or a backslash takes two. */
+static size_t
+text_size(const struct many *m, const struct item *item)
+{
+	return 2 * (strlen(name_of(m, item)) + strlen(item->member->name)) + sizeof("\"\",\"\",");
+}
+
+/* Opens what fits into one call, the rest is for the next. */
 static void
 batch_fill(struct many *m)
 {
 	const struct fleet *fleet = &m->w->fleet;
 	struct batch *b = &m->batch;
+	size_t text = 0;
 
 	b->n = 0;
 	for (; m->next < n_items(m) && b->n < LIMIT_BATCH; m->next++) {
@@ -166,9 +183,12 @@ batch_fill(struct many *m)
 
 		if (!has_turn(m, item.member, file))
 			continue;
+		if (b->n > 0 && text + text_size(m, &item) > BATCH_TEXT)
+			break;
 		item.fd = open_item(b, item.file);
 		if (item.fd == -EMFILE && b->n > 0)
-			break; /* the next call takes it */
+			break;
+		text += text_size(m, &item);
 		item.member->had = file + 1;
 		if (item.fd < 0)
 			tell(m, &item, NULL, why_not(m, item.fd));
@@ -204,12 +224,6 @@ batch_shrink(struct batch *b)
 			b->items[left++] = *item;
 	}
 	b->n = left;
-}
-
-static const char *
-name_of(const struct many *m, const struct item *item)
-{
-	return m->w->o->name != NULL ? m->w->o->name : input_base_name(item->file);
 }
 
 static void

@@ -86,6 +86,20 @@ def test_many_files(fleet, tmp_path):
         assert all((target.inbox / path.name).read_bytes() == path.read_bytes() for path in files)
 
 
+def test_long_names(fleet, tmp_path):
+    """As many as a call has room for descriptors, but not for words: of hosts, too, and of what a shell gives."""
+    writer, targets = fleet(1)
+    files = [tmp_path / (f"{number:03}" + '"' * 240) for number in range(130)]
+    for path in files:
+        path.write_bytes(path.name.encode())
+    said = writer.rwctl("write", "@all", *files).stdout.decode()
+    assert "\n130 files -> b0: 130 done, 0 failed; " in said
+    assert all((targets[0].inbox / path.name).read_bytes() == path.name.encode() for path in files)
+    host = ".".join(["x" * 60] * 4)
+    done = writer.rwctl("write", host, *files, check=False)
+    assert done.returncode == 1 and done.stdout.count(b": failed: ") == 130
+
+
 def test_one_that_is_gone_comes_last(fleet, tmp_path):
     """More files than one call holds do not wait for it over and over; it is tried with all of them in the end."""
     writer, targets = fleet(3)
